@@ -1,0 +1,9 @@
+"""The right PCA for your data: the PCA family in one small library, with certified answers."""
+
+import lazy_loader as lazy
+
+__version__ = "0.1.0"
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)
+
+del lazy

@@ -1,0 +1,81 @@
+"""Checkpoints: the small state of an unfinished run in a file, written so that it is there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Checkpoint:
+    """A file that holds the state of one run.
+
+    Parameters
+    ----------
+    path : path or None
+        The file; None makes every method do nothing.
+    fingerprint : str
+        Identifies solver, parameters and data: a file with another one is refused, not silently overwritten.
+    every : float, default 10
+        Seconds between writes.
+    """
+
+    def __init__(self, path: str | PathLike[str] | None, fingerprint: str = "", *, every: float = 10.0) -> None:
+        self.path = None if path is None else Path(path)
+        self.fingerprint = fingerprint
+        self.every = every
+        self._last = time.monotonic()
+
+    def load(self) -> tuple[dict[str, Array], int] | None:
+        """Return (value, iteration) of an earlier run, or None if there is none."""
+        if self.path is None or not self.path.exists():
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as arrays:
+                content = {name: arrays[name] for name in arrays.files}
+            fingerprint, iteration = str(content.pop("_fingerprint")), int(content.pop("_iteration"))
+        except Exception as error:
+            raise ValueError(
+                f"The checkpoint {self.path} cannot be read ({error}). Delete it to start afresh."
+            ) from error
+        if fingerprint != self.fingerprint:
+            raise ValueError(
+                f"The checkpoint {self.path} belongs to another fit (other data, parameters or version). "
+                "Delete it to start afresh, or give another path."
+            )
+        return content, iteration
+
+    def save_now_and_then(self, value: Mapping[str, Array], iteration: int) -> None:
+        """Write, if the last write is long enough ago."""
+        if self.path is not None and time.monotonic() - self._last >= self.every:
+            self.save(value, iteration)
+
+    def save(self, value: Mapping[str, Array], iteration: int) -> None:
+        """Write to a temporary file beside the target, then put it in place in one step."""
+        if self.path is None:
+            return
+        descriptor, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                np.savez(file, **value, _fingerprint=np.array(self.fingerprint), _iteration=np.array(iteration))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, self.path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        self._last = time.monotonic()
+
+    def remove(self) -> None:
+        """Delete the file: the run is complete."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)

@@ -1,0 +1,83 @@
+"""Rows of a Dask array or frame: block functions run where the chunks are, small sums come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.data.memory import checked, working_dtype
+from princomp.data.rows import Rows, add
+
+Array = NDArray[Any]
+
+
+def _call(block: Any, rows: slice, fn: Callable[..., Any], state: tuple[Any, ...]) -> Any:
+    """Run a block function on a worker."""
+    return fn(checked(block, "a Dask block"), rows, *state)
+
+
+def _call_rows(block: Any, fn: Callable[..., Any], state: tuple[Any, ...]) -> Any:
+    """Run a row-by-row block function on a worker (`map` functions do not ask for row numbers there)."""
+    return fn(checked(block, "a Dask block"), slice(0, len(block)), *state)
+
+
+class DaskRows(Rows):
+    """Rows of a Dask array (chunks of whole rows) or frame.
+
+    A pass sends ``state`` to the workers and brings one small sum per chunk back, added up here in the order of the
+    rows: the answer does not depend on which worker did what. Data never move.
+    """
+
+    def __init__(self, X: Any) -> None:
+        if hasattr(X, "to_dask_array"):
+            self.names = tuple(X.columns) if all(isinstance(name, str) for name in X.columns) else None
+            X = X.to_dask_array(lengths=True)
+        if X.ndim != 2:
+            checked(np.empty((1,) * X.ndim))  # says what is wrong
+        if np.isnan(X.shape[0]):
+            X = X.compute_chunk_sizes()
+        if X.dtype.kind in "cOSUMm":
+            checked(np.empty((1, 1), X.dtype))
+        self._array = X.rechunk({1: -1}) if X.shape[1] else X
+        self.shape = (int(X.shape[0]), int(X.shape[1]))
+        self.dtype = working_dtype(X.dtype)
+        self.offsets = np.concatenate([[0], np.cumsum(self._array.chunks[0])]).astype(int)
+
+    def block(self, i: int) -> Array:
+        """Return block i, computed and brought here."""
+        block: Array = self._array.blocks[i].compute()
+        return block
+
+    def reduce(
+        self,
+        fn: Callable[..., Any],
+        *state: Any,
+        blocks: Iterable[int] | None = None,
+        combine: Callable[[Any, Any], Any] = add,
+    ) -> Any:
+        """Return the sum of ``fn`` over blocks (see `Rows.reduce`); each block's part is computed on a worker."""
+        import dask
+
+        chunks = self._array.to_delayed().ravel()
+        shared = dask.delayed(state, traverse=False)
+        call = dask.delayed(_call, pure=True)
+        todo = range(len(chunks)) if blocks is None else blocks
+        parts = dask.compute(*(call(chunks[i], self.rows(i), fn, shared) for i in todo))
+        return reduce(combine, parts[1:], _writable(parts[0]))
+
+    def map(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any) -> Any:
+        """Return a lazy Dask array of ``fn`` over blocks."""
+        return self._array.map_blocks(
+            _call_rows, fn, state, dtype=dtype, chunks=(self._array.chunks[0], (width,)), meta=np.empty((0, 0), dtype)
+        )
+
+
+def _writable(part: Any) -> Any:
+    """Copy the first part, which may be a read-only view of a network buffer, so that others can be added to it."""
+    if isinstance(part, tuple):
+        return tuple(_writable(item) for item in part)
+    return np.array(part) if isinstance(part, np.ndarray) else part

@@ -1,0 +1,106 @@
+"""`Rows`: the one data abstraction, an immutable, re-readable (n, p) matrix in blocks of rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp._threads import ordered_map
+
+Array = NDArray[Any]
+
+# Large enough that Python's cost per block vanishes, small enough that several fit in memory at once.
+BLOCK_BYTES = 32 * 2**20
+
+
+def add(total: Any, part: Any) -> Any:
+    """Add an array, or a tuple of arrays, into ``total`` in place."""
+    if isinstance(total, tuple):
+        return tuple(add(a, b) for a, b in zip(total, part, strict=True))
+    if isinstance(total, np.ndarray) and total.ndim:
+        total += part
+        return total
+    return total + part
+
+
+def block_offsets(n: int, p: int, block_rows: int | None, block_bytes: int) -> Array:
+    """Return the row numbers at which blocks begin, and n: blocks of ``block_rows``, or of about ``block_bytes``."""
+    if block_rows is None:
+        block_rows = max(1, block_bytes // (8 * max(p, 1)))
+    elif block_rows < 1:
+        raise ValueError(f"block_rows must be at least 1, got {block_rows}.")
+    return np.append(np.arange(0, n, block_rows), n)
+
+
+class Rows(ABC):
+    """An immutable, re-readable (n, p) matrix in row blocks (ndarray or CSR; NaN = missing).
+
+    A new storage gives the four attributes and `block`; an engine with workers of its own gives `reduce` and `map`
+    instead.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, p).
+    dtype : dtype
+        float32 for float32 data, else float64: the precision of results. Sums are always taken in float64.
+    names : tuple of str or None
+        Names of the features.
+    sparse : bool
+        Whether blocks are CSR arrays.
+    offsets : ndarray of int
+        Block i holds rows ``offsets[i]:offsets[i + 1]``.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    names: tuple[str, ...] | None = None
+    sparse: bool = False
+    offsets: Array
+
+    @abstractmethod
+    def block(self, i: int) -> Any:
+        """Return block i: an ndarray or a SciPy CSR array, never written to."""
+
+    def reduce(
+        self,
+        fn: Callable[..., Any],
+        *state: Any,
+        blocks: Iterable[int] | None = None,
+        combine: Callable[[Any, Any], Any] = add,
+    ) -> Any:
+        """Return the sum of ``fn(block, rows, *state)`` over all blocks, or those listed, in a fixed order.
+
+        ``fn`` is importable and pure; ``rows`` is the slice of global row numbers; it returns a fresh array or tuple
+        of arrays, additive over any split of rows (``combine`` may be another associative merge of two parts).
+        """
+        todo = list(range(len(self.offsets) - 1) if blocks is None else blocks)
+        parts = ordered_map(lambda i: fn(self.block(i), self.rows(i), *state), todo, len(todo))
+        total = next(parts)
+        for part in parts:
+            total = combine(total, part)
+        return total
+
+    def map(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any) -> Any:
+        """Return ``fn(block, rows, *state)``, (rows, width) each, row by row, in the input's own kind."""
+        out = np.empty((self.shape[0], width), dtype)
+
+        def fill(i: int) -> None:
+            out[self.rows(i)] = fn(self.block(i), self.rows(i), *state)
+
+        for _ in ordered_map(fill, range(len(self.offsets) - 1), len(self.offsets) - 1):
+            pass
+        return out
+
+    def rows(self, i: int) -> slice:
+        """Return the global row numbers of block i."""
+        return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
+
+    def __repr__(self) -> str:
+        """Say what is held."""
+        n, p = self.shape
+        return f"<{type(self).__name__} {n} x {p} {self.dtype} in {len(self.offsets) - 1} blocks>"

@@ -1,0 +1,76 @@
+"""From whatever the user has to `Rows`: one table."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from princomp.data.frames import frame_to_array, is_frame
+from princomp.data.memory import MemoryRows
+from princomp.data.rows import BLOCK_BYTES, Rows
+from princomp.data.shards import ShardRows, is_shards
+
+
+def _is_dask(X: Any) -> bool:
+    """Tell a Dask collection; Dask is imported only if the user has done so."""
+    return "dask" in sys.modules and type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def _is_sparse(X: Any) -> bool:
+    """Tell a SciPy sparse matrix or array; scipy.sparse is there if the user has one."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(X))
+
+
+def as_rows(X: Any, *, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES) -> Rows:
+    """Return X as `Rows`, without copying it where that can be avoided.
+
+    ====================================================  ==========================================================
+    X                                                     read as
+    ====================================================  ==========================================================
+    `Rows`                                                itself
+    Dask array or frame                                   its own chunks, on its own cluster
+    SciPy sparse matrix or array                          CSR, never made dense
+    list of 2-D arrays, ``.npy`` paths or callables       shards, one after the other
+    pandas, polars, pyarrow or other frame                one array with feature names
+    anything NumPy reads as a 2-D array of numbers        that array, in views
+    ====================================================  ==========================================================
+
+    Parameters
+    ----------
+    X : object
+        The data, rows are samples.
+    block_rows : int, optional
+        Rows per block; by default as many as fit ``block_bytes``.
+    block_bytes : int, default 32 MiB
+        Memory of one block as float64.
+
+    Returns
+    -------
+    Rows
+        A view of the data that can be read again and again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.data import as_rows
+    >>> as_rows(np.ones((10, 3)), block_rows=4)
+    <MemoryRows 10 x 3 float64 in 3 blocks>
+    """
+    how = {"block_rows": block_rows, "block_bytes": block_bytes}
+    if isinstance(X, Rows):
+        return X
+    if _is_dask(X):
+        from princomp.data.dask import DaskRows
+
+        return DaskRows(X)
+    if _is_sparse(X):
+        from princomp.data.sparse import SparseRows
+
+        return SparseRows(X, **how)
+    if is_shards(X):
+        return ShardRows(X, **how)
+    if is_frame(X):
+        array, names = frame_to_array(X)
+        return MemoryRows(array, names=names, **how)
+    return MemoryRows(X, **how)

@@ -1,0 +1,109 @@
+"""Rows of a SciPy sparse matrix or array, kept sparse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.data.memory import checked, working_dtype
+from princomp.data.rows import BLOCK_BYTES, Rows
+
+Array = NDArray[Any]
+
+
+class SparseRows(Rows):
+    """Rows of one sparse matrix, as CSR; blocks share its memory."""
+
+    sparse = True
+
+    def __init__(self, matrix: Any, *, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES) -> None:
+        import scipy.sparse as sp
+
+        csr = sp.csr_array(matrix)  # shares memory when it is CSR already
+        data = checked(csr.data[None, :]).reshape(-1)
+        if data is not csr.data or not csr.has_canonical_format:
+            csr = sp.csr_array((data, csr.indices, csr.indptr), shape=csr.shape, copy=True)
+            csr.sum_duplicates()
+        self._csr = csr
+        self.shape = csr.shape
+        self.dtype = working_dtype(data.dtype)
+        if block_rows is not None:
+            self.offsets = np.append(np.arange(0, self.shape[0], block_rows), self.shape[0])
+        else:
+            self.offsets = _equal_work(csr.indptr, block_bytes)
+
+    def block(self, i: int) -> Any:
+        """Return block i as a CSR array over the same memory."""
+        import scipy.sparse as sp
+
+        rows = self.rows(i)
+        begin, end = self._csr.indptr[rows.start], self._csr.indptr[rows.stop]
+        indptr = self._csr.indptr[rows.start : rows.stop + 1] - begin
+        parts = (self._csr.data[begin:end], self._csr.indices[begin:end], indptr)
+        return sp.csr_array(parts, shape=(rows.stop - rows.start, self.shape[1]))
+
+
+def _equal_work(indptr: Array, block_bytes: int) -> Array:
+    """Return offsets of blocks that hold about ``block_bytes`` of nonzeros (12 bytes each)."""
+    n = len(indptr) - 1
+    wanted = np.arange(1, max(1, round(12 * int(indptr[-1]) / block_bytes))) * (block_bytes // 12)
+    return np.unique(np.concatenate([[0], np.searchsorted(indptr, wanted), [n]])) if n else np.array([0])
+
+
+class CenteredSparse:
+    """(X - 1 mean') diag(factor) for a sparse block X, never formed: only its products are.
+
+    It answers what block functions ask of a block: ``shape``, ``@``, ``.T @``, ``sum(axis=0)``.
+    """
+
+    def __init__(self, block: Any, mean: Array, factor: Array) -> None:
+        self._block, self._mean, self._factor = block, mean, factor
+        self.shape = block.shape
+
+    def __matmul__(self, V: Array) -> Array:
+        """Return the centred block times V."""
+        scaled = self._factor[:, None] * V if V.ndim == 2 else self._factor * V
+        product: Array = self._block @ scaled - self._mean @ scaled
+        return product
+
+    @property
+    def T(self) -> _Transposed:  # noqa: N802  as NumPy's
+        """Return the transpose, good for products only."""
+        return _Transposed(self)
+
+    def sum(self, axis: int) -> Array:
+        """Return the column sums."""
+        sums = np.asarray(self._block.sum(axis=axis), dtype=np.float64).reshape(-1)
+        return self._factor * (sums - self.shape[0] * self._mean)
+
+    def square_sum(self) -> float:
+        """Return the sum of all squares."""
+        return float(self.square_sums().sum())
+
+    def square_sums(self) -> Array:
+        """Return the column sums of squares."""
+        squares = np.asarray(self._block.power(2).sum(axis=0), dtype=np.float64).reshape(-1)
+        sums = np.asarray(self._block.sum(axis=0), dtype=np.float64).reshape(-1)
+        centred = squares - self._mean * (2 * sums - self.shape[0] * self._mean)
+        return self._factor**2 * centred
+
+
+class _Transposed:
+    """The transpose of a `CenteredSparse`."""
+
+    def __init__(self, of: CenteredSparse) -> None:
+        self._of = of
+
+    def __matmul__(self, other: Any) -> Array:
+        block, mean, factor = self._of._block, self._of._mean, self._of._factor
+        if other is self._of:
+            sums = np.asarray(block.sum(axis=0), dtype=np.float64).reshape(-1)
+            gram = np.asarray((block.T @ block).todense(), dtype=np.float64)
+            cross = np.outer(sums - 0.5 * len(block.indptr[1:]) * mean, mean)
+            return factor[:, None] * (gram - cross - cross.T) * factor
+        product = block.T @ other
+        if other.ndim == 2:
+            return factor[:, None] * (product - np.outer(mean, other.sum(axis=0)))
+        return factor * (product - mean * other.sum())

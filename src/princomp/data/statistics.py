@@ -1,0 +1,238 @@
+"""Sums over rows, written once for every storage: means, scatter matrices, and products with X.
+
+Moments are taken about a shift close to the mean, in float64, so that an offset of 1e8 costs no digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.data.centered import GRAM_ROWS, Centered
+from princomp.data.rows import Rows
+
+Array = NDArray[Any]
+
+# Rows whose mean serves as the shift. Never the first row alone: its distance from the mean may be any number of
+# standard deviations, while that of m rows among n is at most sqrt(n / m) of them.
+SHIFT_ROWS = 1024
+# The mean may be this many standard deviations from the shift before a second pass about the mean itself is made:
+# the digits lost go with the square.
+SHIFT_TOLERANCE = 10.0
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean and squared deviations of the columns of X."""
+
+    count: int
+    mean: Array  # (p,)
+    total: float  # sum of all squared deviations from the mean
+    squares: Array | None = None  # (p,) the same by column
+    scatter: Array | None = None  # (p, p) X'X of the centred data
+    dense_tiles: bool = False  # sparse data whose mean is too large for implicit centring
+
+    @classmethod
+    def of(cls, count: int, mean: Array, squares: Array, dense_tiles: bool) -> Moments:
+        """Make moments of squares in any of the three forms: a number, by column, a matrix."""
+        if squares.ndim == 2:
+            return cls(count, mean, float(np.trace(squares)), np.diag(squares), squares, dense_tiles)
+        by_column = squares if squares.ndim else None
+        return cls(count, mean, float(squares.sum()), by_column, None, dense_tiles)
+
+    @property
+    def spread(self) -> Array:
+        """Squared deviations, by column where known, never negative."""
+        return np.maximum(self.total if self.squares is None else self.squares, 0.0)
+
+    def centered(self, rows: Rows, factor: Array | None = None) -> Centered:
+        """Return the rows less this mean, times ``factor``."""
+        return Centered(rows, self.mean if self.mean.any() else None, factor, dense_tiles=self.dense_tiles)
+
+
+# Block functions: pure, importable, additive over any split of rows; `block` is an array or a CenteredSparse.
+
+
+def _sums(block: Any, rows: slice) -> tuple[Array, Array]:
+    if isinstance(block, np.ndarray):
+        return np.ones(len(block)) @ block, np.asarray(np.vdot(block, block))
+    return block.sum(axis=0), np.asarray(block.square_sum())
+
+
+def _column_squares(block: Any, rows: slice) -> tuple[Array, Array]:
+    if isinstance(block, np.ndarray):
+        return np.ones(len(block)) @ block, np.einsum("ij,ij->j", block, block)
+    return block.sum(axis=0), block.square_sums()
+
+
+def _scatter(block: Any, rows: slice) -> tuple[Array, Array]:
+    return (np.ones(len(block)) @ block if isinstance(block, np.ndarray) else block.sum(axis=0)), block.T @ block
+
+
+def _gram_apply(block: Any, rows: slice, V: Array) -> Array:
+    product: Array = block.T @ (block @ V)
+    return product
+
+
+def _apply(block: Any, rows: slice, V: Array) -> Array:
+    product: Array = block @ V
+    return product
+
+
+def _apply_transpose(block: Any, rows: slice, U: Array) -> Array:
+    product: Array = block.T @ U[rows]
+    return product
+
+
+def _pick(block: Any, rows: slice, wanted: Array) -> Array:
+    inside = wanted[(wanted >= rows.start) & (wanted < rows.stop)] - rows.start
+    return np.array(block[inside])
+
+
+def _copy(block: Array, rows: slice) -> Array:
+    return block
+
+
+def _stack(total: Array, part: Array) -> Array:
+    return np.concatenate([total, part])
+
+
+def _faults(block: Array, rows: slice) -> tuple[Array, Array, Array]:
+    """Count NaN and infinite cells, and find the largest deviation from the shift, column by column."""
+    nan, inf = np.isnan(block), np.isinf(block)
+    return nan.sum(axis=0), inf.sum(axis=0), np.where(nan | inf, 0.0, np.abs(block)).max(axis=0)
+
+
+def _merge_faults(total: Any, part: Any) -> Any:
+    return total[0] + part[0], total[1] + part[1], np.maximum(total[2], part[2])
+
+
+# What solvers and estimators call.
+
+
+def whole(X: Centered) -> Array:
+    """Return all of X as one dense float64 array."""
+    dense = Centered(X.rows, X.mean, X.factor, dense_tiles=True)
+    return np.asarray(dense.map(_copy, width=X.shape[1], dtype=np.float64))
+
+
+def take(X: Centered, wanted: Array) -> Array:
+    """Return the given rows of X, sorted, as a dense float64 array."""
+    wanted = np.unique(wanted)
+    blocks = np.unique(np.searchsorted(X.rows.offsets, wanted, side="right") - 1)
+    dense = Centered(X.rows, X.mean, X.factor, dense_tiles=True)
+    longest = int(np.diff(X.rows.offsets).max())  # one tile per block: fewer pieces to put together
+    picked: Array = dense.reduce(_pick, wanted, blocks=blocks.tolist(), combine=_stack, tile_rows=longest)
+    return picked
+
+
+def shift(rows: Rows) -> Array:
+    """Return the mean of the first rows: a point near the mean to take moments about."""
+    n = min(rows.shape[0], SHIFT_ROWS)
+    first = take(Centered(rows), np.arange(n))
+    with np.errstate(over="ignore", invalid="ignore"):
+        # About the first row: a plain mean of numbers near 1e10 costs digits.
+        near: Array = first[0] + (first - first[0]).mean(axis=0)
+    return np.nan_to_num(near, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def moments(
+    rows: Rows,
+    *,
+    center: bool = True,
+    factor: Array | None = None,
+    by_column: bool = False,
+    scatter: bool = False,
+    about: Array | None = None,
+    dense_tiles: bool = False,
+) -> Moments:
+    """Return mean and squared deviations of X times ``factor``, in one pass about a shift.
+
+    ``mean`` is in the units of X, squares are in those of X times ``factor``. If the shift proves too far from the
+    mean, or the mean too large for the implicit centring of sparse data, a second, safe pass is made. With
+    ``center=False`` the squares are about zero and the mean returned is zero. Numbers that are not finite come out as
+    such: `column_faults` says where they are.
+    """
+    n, p = rows.shape
+    if about is None:
+        about = shift(rows) if center else np.zeros(p)
+    X = Centered(rows, about, factor, dense_tiles=dense_tiles)
+    count = _scatter if scatter else _column_squares if by_column else _sums
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums, squares = X.reduce(count, tile_rows=GRAM_ROWS if scatter else None)
+        if not center:
+            return Moments.of(n, np.zeros(p), squares, dense_tiles)
+        distance = sums / n  # from the shift to the mean, times factor
+        mean = about + (distance if factor is None else distance / factor)
+        lost = n * distance**2
+        squares = squares - (np.outer(n * distance, distance) if scatter else lost if by_column else lost.sum())
+        found = Moments.of(n, mean, squares, dense_tiles)
+        if not (np.isfinite(mean).all() and np.isfinite(found.total)):
+            return found
+        again = {}
+        if np.any(lost > SHIFT_TOLERANCE**2 * found.spread) and not np.array_equal(mean, about):
+            again["about"] = mean
+        if rows.sparse and not dense_tiles:
+            offset = n * (mean if factor is None else mean * factor) ** 2
+            if np.any(offset > SHIFT_TOLERANCE**2 * found.spread):
+                again["dense_tiles"] = True
+    if again:
+        return moments(rows, factor=factor, by_column=by_column, scatter=scatter, **({"about": about} | again))
+    return found
+
+
+def column_faults(rows: Rows) -> tuple[Array, Array, Array]:
+    """Return, by column: how many NaN, how many infinite cells, and the largest distance from a shift."""
+    about = shift(rows)
+    dense = Centered(rows, about, dense_tiles=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        nan, inf, largest = dense.reduce(_faults, combine=_merge_faults)
+    return nan, inf, largest
+
+
+def dense_enough(X: Centered) -> Centered:
+    """Return X, set to make sparse blocks dense tile by tile if their mean is too large for implicit centring."""
+    if not X.rows.sparse or X.mean is None:
+        return X
+    return Centered(X.rows, X.mean, X.factor, dense_tiles=moments(X.rows, by_column=True).dense_tiles)
+
+
+def apply(X: Centered, V: Array, dtype: Any = np.float64) -> Any:
+    """Return X V, (n, k), in the kind of X."""
+    return X.map(_apply, V, width=V.shape[1], dtype=dtype)
+
+
+def apply_transpose(X: Centered, U: Array) -> Array:
+    """Return X' U, (p, k)."""
+    product: Array = X.reduce(_apply_transpose, U)
+    return product
+
+
+def gram_apply(X: Centered, V: Array) -> Array:
+    """Return X'(X V), (p, k), in one pass."""
+    product: Array = X.reduce(_gram_apply, V)
+    return product
+
+
+def row_gram(X: Centered) -> Array:
+    """Return X X', (n, n), by pairs of blocks."""
+    offsets = X.rows.offsets
+    n = X.shape[0]
+    out = np.empty((n, n))
+    for j in range(len(offsets) - 1):
+        here = slice(int(offsets[j]), int(offsets[j + 1]))
+        block = take(X, np.arange(here.start, here.stop))
+        out[here, here] = block @ block.T
+        for i in range(j + 1, len(offsets) - 1):
+            there = slice(int(offsets[i]), int(offsets[i + 1]))
+            out[there, here] = X.reduce(_apply_block, block, blocks=[i], combine=_stack)
+            out[here, there] = out[there, here].T
+    return out
+
+
+def _apply_block(block: Any, rows: slice, other: Array) -> Array:
+    product: Array = block @ other.T
+    return product

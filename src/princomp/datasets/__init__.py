@@ -1,0 +1,46 @@
+"""Small data sets with a known truth: one published table and seeded synthetic families.
+
+Each function returns a frozen dataclass: the data first, then what is known about it. Nothing is
+downloaded, and the global random state is neither read nor changed.
+"""
+
+from princomp.datasets.base import Dataset
+from princomp.datasets.matrices import (
+    Decay,
+    LowRankPlusSparse,
+    SparseComponents,
+    Spiked,
+    make_decay,
+    make_low_rank_plus_sparse,
+    make_sparse_components,
+    make_spiked,
+)
+from princomp.datasets.pitprops import Pitprops, load_pitprops
+from princomp.datasets.shapes import (
+    Circles,
+    HeightWeight,
+    SwissRoll,
+    make_circles,
+    make_height_weight,
+    make_swiss_roll,
+)
+
+__all__ = [
+    "Circles",
+    "Dataset",
+    "Decay",
+    "HeightWeight",
+    "LowRankPlusSparse",
+    "Pitprops",
+    "SparseComponents",
+    "Spiked",
+    "SwissRoll",
+    "load_pitprops",
+    "make_circles",
+    "make_decay",
+    "make_height_weight",
+    "make_low_rank_plus_sparse",
+    "make_sparse_components",
+    "make_spiked",
+    "make_swiss_roll",
+]

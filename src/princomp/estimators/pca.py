@@ -1,0 +1,552 @@
+"""Principal component analysis."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from princomp import certificates
+from princomp.data import Centered, Rows, as_rows, statistics
+from princomp.data.statistics import Moments
+from princomp.estimators.base import Estimator, check_values
+from princomp.estimators.spectrum import Spectrum, count_components
+from princomp.losses import Loss, Squared
+from princomp.penalties import Penalty, Zero
+from princomp.progress import watch, with_callbacks
+from princomp.result import Certificate, Result, State, run
+from princomp.solvers import eigh, krylov, optimize, svd
+
+Array = NDArray[Any]
+
+SOLVERS = ("auto", "eigh", "svd", "krylov", "optimize")
+
+# Squares are safe from overflow and underflow while their sum lies between these; outside, X is multiplied by a power
+# of two first, which is exact.
+SAFE_TOTAL = (1e-100, 1e100)
+
+
+def choose_solver(n: int, p: int, k: int) -> str:
+    """Return the solver that ``"auto"`` means.
+
+    ===================================  =========  =================================================
+    data (n, p), k components            solver     because
+    ===================================  =========  =================================================
+    n and p at most 500                  svd        exact to the last digit, and costs nothing
+    the smaller side at most 1000        eigh       one pass and a small eigenproblem
+    k above an eighth of that side       eigh       few vectors are no saving any more
+    otherwise                            krylov     a few passes with k / 2 vectors each
+    ===================================  =========  =================================================
+    """
+    if max(n, p) <= 500:
+        return "svd"
+    side = min(n, p)
+    return "eigh" if side <= 1000 or k > side / 8 else "krylov"
+
+
+class PCA(Estimator):
+    r"""Principal component analysis: the orthogonal directions of largest variance.
+
+    With X centred, PCA maximises the variance :math:`\mathrm{tr}(V^\top S V)`, :math:`S = X^\top X / (n - 1)`, over
+    orthonormal V, and so minimises the reconstruction error :math:`\|X - X V V^\top\|^2`.
+
+    Parameters
+    ----------
+    n_components : int, float, "mle" or None, default None
+        How many components: None for min(n, p); an int; a share in (0, 1] of the variance to reach (1.0 means all);
+        "mle" for Minka's evidence (n >= p).
+    solver : {"auto", "eigh", "svd", "krylov", "optimize"}, default "auto"
+        "eigh": eigenproblem of the smaller side. "svd": singular value decomposition, best for small components.
+        "krylov": randomised block Krylov, for few components of large data. "optimize": reconstruction error
+        minimised one component at a time, with any ``loss`` and ``penalty``. "auto": see `choose_solver`.
+    center : bool, default True
+        Subtract the mean.
+    scale : bool, default False
+        Divide columns by their standard deviation (n - 1), so that units do not matter.
+    whiten : bool, default False
+        Divide scores by their standard deviation.
+    loss : Loss, optional
+        For "optimize": `princomp.losses.Squared` (default) or `princomp.losses.Huber`.
+    penalty : Penalty, optional
+        For "optimize": for example ``princomp.penalties.L1(alpha)``, which minimises
+        :math:`\|X - X w w^\top\|^2 + \alpha \|w\|_1` over unit w, one component after the other.
+    tol : float, default 1e-6
+        Bound on the eigen-residual relative to the leading eigenvalue (exact solvers end far below).
+    max_iter : int, default 1000
+        Bound on iterations of "krylov" (products with X) and "optimize" (steps, all components together).
+    random_state : int, RandomState or None, default None
+        Seed of the random starts of "krylov" and "optimize".
+    verbose : int, default 0
+        1: a progress line on a terminal; 2: which stays. Never anything when there is no terminal.
+    callback : callable, optional
+        Called with each `State` of "krylov" and "optimize"; returning True stops the fit.
+    checkpoint : path, optional
+        Where "krylov" and "optimize" keep the state of an unfinished fit; the same fit, run again, goes on from it.
+
+    Attributes
+    ----------
+    components_ : (k, p) array
+        Unit vectors, largest variance first; the entry of largest magnitude is positive.
+    mean_ : (p,) array
+        What is subtracted from X.
+    scale_ : (p,) array or None
+        What columns are divided by.
+    explained_variance_ : (k,) array
+        Variance of each component, divisor n - 1.
+    explained_variance_ratio_ : (k,) array
+        The same as a share of the total.
+    singular_values_ : (k,) array
+        Euclidean norms of the columns of scores.
+    noise_variance_ : float
+        Mean variance of the p - k directions left out.
+    loadings_ : (k, p) array
+        Components times the square root of their variances.
+    rank_ : int
+        Numerical rank, as far as the k components show it: those beyond it are orthonormal but arbitrary.
+    n_components_, n_samples_, n_features_in_, n_iter_ : int
+        Counts.
+    solver_ : str
+        The solver that ran.
+    result_ : Result
+        ``value`` ("V", "variances"), ``objective`` (variance left out), ``certificate``, ``status``, ``history``.
+    certificate_ : Certificate
+        Eigen-residual, and whether anything larger was left out.
+    trace_ : list of dict
+        Only "optimize": for each component the ``"loss"`` and the ``"parameters"`` after every step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp import PCA
+    >>> X = np.random.default_rng(0).normal(size=(100, 3)) * [5, 2, 1] + 1e8
+    >>> pca = PCA(n_components=2).fit(X)
+    >>> pca.explained_variance_ratio_.round(2)
+    array([0.86, 0.11])
+    >>> print(pca.certificate_.dominant)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | str | None = None,
+        *,
+        solver: str = "auto",
+        center: bool = True,
+        scale: bool = False,
+        whiten: bool = False,
+        loss: Loss | None = None,
+        penalty: Penalty | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callable[[State], Any] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.solver = solver
+        self.center = center
+        self.scale = scale
+        self.whiten = whiten
+        self.loss = loss
+        self.penalty = penalty
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.checkpoint = checkpoint
+
+    # Fitting
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the components of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse, frame, list of shards, Dask array or Rows
+            The data, rows are samples.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        rows = self._open(X, reset=True, least_rows=2)
+        n, p = rows.shape
+        most = self._check_parameters(min(n, p))
+        solver = choose_solver(n, p, most) if self.solver == "auto" else self.solver
+        if solver in ("krylov", "optimize") and not isinstance(self.n_components, Integral | None):
+            raise ValueError(
+                f'n_components={self.n_components!r} needs all variances, which solver="{solver}" does not compute. '
+                'Use solver="eigh" or "svd", or give a number.'
+            )
+        with watch(self, X) as tell:
+            spectrum = self._decompose(rows, most, solver, tell)
+        self._keep(spectrum, rows.dtype)
+        return self
+
+    def fit_covariance(self, S: Any, n_samples: int | None = None) -> Self:
+        """Find the components from a covariance (or correlation) matrix instead of data.
+
+        Parameters
+        ----------
+        S : (p, p) array-like or frame
+            Symmetric. It is used as it is: not squared, not centred, not changed.
+        n_samples : int, optional
+            How many samples it was computed from; needed for "mle" and ``singular_values_``.
+
+        Returns
+        -------
+        self
+            With ``mean_`` = 0.
+        """
+        rows = self._open(S, reset=True)
+        p = rows.shape[1]
+        if rows.shape[0] != p:
+            raise ValueError(f"A covariance matrix is square, got shape {rows.shape}. For data, call fit.")
+        if n_samples is not None and n_samples < 2:
+            raise ValueError(f"n_samples must be at least 2, got {n_samples}.")
+        matrix = statistics.whole(Centered(rows))
+        if not np.isfinite(matrix).all():
+            check_values(rows, getattr(self, "feature_names_in_", None))
+        if np.abs(matrix - matrix.T).max() > 1e-8 * np.abs(matrix).max():
+            raise ValueError("A covariance matrix is symmetric; this one is not.")
+        most = self._check_parameters(p)
+        if self.solver not in ("auto", "eigh"):
+            raise ValueError(f'fit_covariance uses solver="eigh" only, got {self.solver!r}.')
+        deviation = np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), 1.0)) if self.scale else None
+        if deviation is not None:
+            matrix = matrix / np.outer(deviation, deviation)
+        spectrum = self._eigh_of_scatter(matrix, most, float(np.trace(matrix)))
+        count = n_samples or 0
+        # A covariance is a scatter matrix of divisor one.
+        freedom = 1.0 if n_samples is None else n_samples - 1.0
+        spectrum = replace(
+            spectrum, values=spectrum.values * freedom, total=spectrum.total * freedom, count=count, scale=deviation
+        )
+        self._keep(replace(spectrum, mean=np.zeros(p), freedom=freedom), rows.dtype)
+        return self
+
+    def _check_parameters(self, most: int) -> int:
+        """Return how many components to compute, at the most ``most``; complain about parameters that mean nothing."""
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {self.solver!r}.")
+        if self.solver != "optimize" and (self.loss is not None or self.penalty is not None):
+            raise ValueError('loss and penalty are for solver="optimize" only.')
+        if not (isinstance(self.tol, Real) and self.tol >= 0):
+            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
+        if not (isinstance(self.max_iter, Integral) and self.max_iter >= 1):
+            raise ValueError(f"max_iter must be an integer of at least 1, got {self.max_iter!r}.")
+        return count_components(self.n_components, most)
+
+    def _decompose(self, rows: Rows, k: int, solver: str, tell: Callable[[State], bool]) -> Spectrum:
+        """Return the spectrum of X, computed in units in which squares neither overflow nor vanish."""
+        n, p = rows.shape
+        in_scatter = solver == "eigh" and n >= p
+        measure = partial(statistics.moments, rows, center=self.center, scatter=in_scatter, by_column=self.scale)
+        found, unit = measure(), 1.0
+        if not SAFE_TOTAL[0] < found.total < SAFE_TOTAL[1]:
+            largest = check_values(rows, getattr(self, "feature_names_in_", None))
+            unit = 0.5 ** np.clip(np.frexp(largest)[1], -1000, 1000) if largest > 0 else 1.0
+            if unit != 1.0:
+                found = measure(factor=np.full(p, unit))
+        deviation = None
+        if self.scale:
+            spread = np.sqrt(np.maximum(found.squares, 0.0) / (n - 1))
+            deviation = np.where(spread > 0, spread, 1.0)
+        if in_scatter:
+            scatter = found.scatter if deviation is None else found.scatter / np.outer(deviation, deviation)
+            total = found.total if deviation is None else float(np.trace(scatter))
+            spectrum = self._eigh_of_scatter(scatter, k, total)
+        else:
+            factor = None if unit == 1.0 and deviation is None else unit / (1.0 if deviation is None else deviation)
+            X = found.centered(rows, factor if factor is None else np.broadcast_to(factor, p))
+            total = found.total if deviation is None else float(((spread / deviation) ** 2).sum() * (n - 1))
+            spectrum = self._iterate_or_svd(X, k, solver, total, found, tell)
+        return replace(
+            spectrum,
+            count=n,
+            freedom=n - 1.0,
+            mean=found.mean,
+            scale=None if deviation is None else deviation / unit,
+            unit=unit if deviation is None else 1.0,
+        )
+
+    def _eigh_of_scatter(self, S: Array, k: int, total: float) -> Spectrum:
+        values, V = eigh.leading_eigenpairs(S, k)
+        certificate = certificates.spectral(lambda W: S @ W, V, values, self.tol)
+        return Spectrum("eigh", np.maximum(values, 0.0), V, total, certificate)
+
+    def _iterate_or_svd(
+        self, X: Centered, k: int, solver: str, total: float, found: Moments, tell: Callable[[State], bool]
+    ) -> Spectrum:
+        if total <= 0:
+            # Nothing varies: any orthonormal vectors are principal components.
+            V = np.eye(X.shape[1], k)
+            return Spectrum(solver, np.zeros(k), V, 0.0, Certificate(0.0, self.tol, "global", True))
+        if solver == "krylov":
+            return self._krylov(X, k, total, found, tell)
+        if solver == "optimize":
+            return self._optimize(X, k, total, found, tell)
+        values, V = eigh.eigh_of_rows(X, k) if solver == "eigh" else svd.svd(X, k)
+        certificate = certificates.spectral(partial(statistics.gram_apply, X), V, values, self.tol)
+        return Spectrum(solver, values, V, total, certificate)
+
+    def _run(self, *args: Any, found: Moments, total: float, tell: Callable[[State], bool], **kwargs: Any) -> Result:
+        fingerprint = self._fingerprint(
+            found.mean, found.count, total, self.n_components, self.solver, self.scale, self.loss, self.penalty
+        )
+        return run(
+            *args,
+            max_iter=self.max_iter,
+            callback=tell,
+            checkpoint=self.checkpoint,
+            fingerprint=fingerprint,
+            **kwargs,
+        )
+
+    def _krylov(self, X: Centered, k: int, total: float, found: Moments, tell: Callable[[State], bool]) -> Spectrum:
+        n, p = X.shape
+        by_rows = p > krylov.WIDE * n
+        if by_rows:
+            side, apply = n, lambda U: statistics.apply(X, statistics.apply_transpose(X, U))
+        else:
+            side, apply = p, partial(statistics.gram_apply, X)
+        begin = krylov.start(side, k, self._generator())
+        steps = partial(krylov.krylov, apply, k=k, total=total)
+        result = self._run(steps, begin, tol=self.tol, found=found, total=total, tell=tell, scope="global")
+        values, V = result.value["values"], result.value["vectors"]
+        if by_rows:
+            values, V = eigh.svd_of_projection(statistics.apply_transpose(X, V))
+        # Some eigenvalue lies within the residual; rounding adds a little.
+        error = result.value["residuals"] + 50 * np.finfo(float).eps * values[0]
+        certificate = replace(result.certificate, dominant=True, details={"error": error})
+        return Spectrum("krylov", np.maximum(values, 0.0), V, total, certificate, result)
+
+    def _optimize(self, X: Centered, k: int, total: float, found: Moments, tell: Callable[[State], bool]) -> Spectrum:
+        loss, penalty = self.loss or Squared(), self.penalty or Zero()
+        squared = isinstance(loss, Squared)
+        apply = partial(statistics.gram_apply, X)
+        evaluate = optimize.squared_loss(apply, total) if squared else optimize.any_loss(X, loss)
+        begin = optimize.start(self._generator().standard_normal((k, X.shape[1])))
+        # A direction is only as good as the residual over the gap to the next eigenvalue: a hundred times tighter.
+        tol = 0.01 * self.tol
+        steps = partial(optimize.optimize, evaluate, penalty=penalty, concave=squared, tol=tol)
+        keep = ("w", "component")
+        result = self._run(steps, begin, tol=tol, found=found, total=total, tell=tell, keep=keep)
+        V = np.vstack([result.value["components"], result.value["w"]]).T
+        values = optimize.captured(apply, V)
+        certificate = replace(result.certificate, tol=self.tol)
+        if squared and isinstance(penalty, Zero):
+            certificate = certificates.spectral(apply, V, values, self.tol)
+        return Spectrum("optimize", values, V, total, certificate, result)
+
+    def _keep(self, found: Spectrum, dtype: Any) -> None:
+        """Derive all attributes: the one place."""
+        k = found.count_kept(self.n_components)
+        kept = found.leading(k)
+        _warn_of(found, k, asked=isinstance(self.n_components, Integral), dtype=dtype)
+        self.solver_ = found.solver
+        self.n_components_ = k
+        self.n_samples_ = found.count
+        self.rank_ = kept.rank
+        self.mean_ = found.mean.astype(dtype)
+        self._mean = found.mean  # in full precision: rounded to float32 it would move data at a large offset
+        self.scale_ = None if found.scale is None else found.scale.astype(dtype)
+        self.components_ = np.ascontiguousarray(kept.V.T).astype(dtype)
+        with np.errstate(over="ignore"):
+            self.explained_variance_ = kept.variances.astype(dtype)
+            self.noise_variance_ = dtype.type(kept.noise_variance)
+            self.singular_values_ = kept.singular_values.astype(dtype)
+        self.explained_variance_ratio_ = kept.ratio.astype(dtype)
+        self.result_ = kept.result()
+        self.certificate_ = self.result_.certificate
+        self.n_iter_ = self.result_.n_iter
+        self.__dict__.pop("trace_", None)
+        if found.solver == "optimize":
+            self.trace_ = _trace(self.result_, k)
+
+    # Using the fit
+
+    @property
+    def loadings_(self) -> Array:
+        """Components times the square root of their variances, (k, p)."""
+        check_is_fitted(self)
+        return self.components_ * np.sqrt(self.explained_variance_)[:, None]
+
+    def transform(self, X: Any) -> Any:
+        """Return the scores of X: centred, scaled and projected on the components.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            New data, with the same columns.
+
+        Returns
+        -------
+        (n, k) array
+            In the kind of X: a Dask array stays lazy.
+        """
+        check_is_fitted(self)
+        rows = self._open(X, reset=False)
+        V = self.components_.astype(np.float64).T
+        if self.scale_ is not None:
+            V = V / self.scale_.astype(np.float64)[:, None]
+        if self.whiten:
+            V = V / self._deviations()
+        centered = statistics.dense_enough(Centered(rows, self._mean if self._mean.any() else None))
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = statistics.apply(centered, V, dtype=rows.dtype)
+        if isinstance(scores, np.ndarray) and not np.isfinite(scores).all():
+            check_values(rows, getattr(self, "feature_names_in_", None))
+        return scores
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return the data that scores stand for: scores times components, unscaled, plus the mean.
+
+        Parameters
+        ----------
+        X : (n, k) array-like
+            Scores.
+
+        Returns
+        -------
+        (n, p) array
+            In the kind of X.
+        """
+        check_is_fitted(self)
+        rows = as_rows(X)
+        k, p = self.components_.shape
+        if rows.shape[1] != k:
+            raise ValueError(f"Scores must have {k} columns, one per component, got {rows.shape[1]}.")
+        back = self.components_.astype(np.float64)
+        if self.whiten:
+            back = self._deviations()[:, None] * back
+        if self.scale_ is not None:
+            back = back * self.scale_.astype(np.float64)
+        return Centered(rows).map(_back, back, self._mean, width=p, dtype=rows.dtype)
+
+    def _deviations(self) -> Array:
+        """Return standard deviations of the scores to whiten by; a component without variance is left alone."""
+        deviations = np.sqrt(self.explained_variance_.astype(np.float64))
+        floor = np.sqrt(np.finfo(self.explained_variance_.dtype).eps) * 1e-3 * deviations.max(initial=0.0)
+        return np.where(deviations > floor, deviations, 1.0)
+
+    # The Gaussian model behind it
+
+    def get_covariance(self) -> Array:
+        """Return the covariance of the model: that of the components, plus noise in all directions, (p, p)."""
+        check_is_fitted(self)
+        noise = float(self.noise_variance_)
+        V = self.components_.T
+        covariance = (V * (self.explained_variance_ - noise)) @ V.T
+        covariance[np.diag_indices_from(covariance)] += noise
+        return covariance if self.scale_ is None else covariance * np.outer(self.scale_, self.scale_)
+
+    def get_precision(self) -> Array:
+        """Return the inverse of `get_covariance`, (p, p), without inverting it."""
+        check_is_fitted(self)
+        variances, noise = self._floored()
+        V = self.components_.T
+        precision = (V * (1.0 / variances - 1.0 / noise)) @ V.T
+        precision[np.diag_indices_from(precision)] += 1.0 / noise
+        return precision if self.scale_ is None else precision / np.outer(self.scale_, self.scale_)
+
+    def _floored(self) -> tuple[Array, float]:
+        """Return variances and noise for the likelihood, kept off zero: a model without noise has no density."""
+        variances = self.explained_variance_.astype(np.float64)
+        floor = max(float(variances.max(initial=0.0)) * np.finfo(np.float64).eps, np.finfo(np.float64).tiny)
+        return np.maximum(variances, floor), max(float(self.noise_variance_), floor)
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the log-likelihood of each row under the Gaussian model of `get_covariance`.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data.
+
+        Returns
+        -------
+        (n,) array
+        """
+        check_is_fitted(self)
+        rows = self._open(X, reset=False)
+        variances, noise = self._floored()
+        k, p = self.components_.shape
+        factor = None if self.scale_ is None else 1.0 / self.scale_.astype(np.float64)
+        dense = Centered(rows, self._mean, factor, dense_tiles=True)
+        V = self.components_.astype(np.float64).T
+        distance = dense.map(_mahalanobis, V, variances, noise, width=1, dtype=np.float64)[:, 0]
+        constant = p * np.log(2 * np.pi) + np.log(variances).sum() + (p - k) * np.log(noise)
+        if factor is not None:
+            constant -= 2 * np.log(factor).sum()
+        return -0.5 * (constant + distance)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-likelihood of the rows of X.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what is accepted and kept."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _back(block: Array, rows: slice, back: Array, mean: Array) -> Array:
+    return block @ back + mean
+
+
+def _mahalanobis(block: Array, rows: slice, V: Array, variances: Array, noise: float) -> Array:
+    scores = block @ V
+    outside = block - scores @ V.T  # formed, not subtracted as squares, which would cancel
+    distance: Array = (scores**2 / variances).sum(axis=1) + np.einsum("ij,ij->i", outside, outside) / noise
+    return distance[:, None]
+
+
+def _warn_of(found: Spectrum, k: int, *, asked: bool, dtype: Any) -> None:
+    """Warn of what makes the answer less than the user expects; one warning at the most."""
+    kept = found.leading(k)
+    if found.total <= 0:
+        message = "X does not vary (all rows are equal): every variance is 0 and the components are arbitrary."
+    elif not np.isfinite(kept.variances.astype(dtype)).all():
+        message = f"A variance is larger than {dtype} holds and is given as inf. Divide X by a constant to avoid it."
+    elif asked and kept.rank < k:
+        message = (
+            f"X has numerical rank {kept.rank}: components {kept.rank + 1} to {k} carry no variance and are arbitrary."
+        )
+    else:
+        return
+    warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def _trace(result: Result, k: int) -> list[dict[str, Array]]:
+    """Return losses and parameters after every step, component by component."""
+    component = np.array(result.history.kept["component"])
+    losses, parameters = np.array(result.history.objective), np.array(result.history.kept["w"])
+    return [{"loss": losses[component == j], "parameters": parameters[component == j]} for j in range(k)]

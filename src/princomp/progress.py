@@ -1,0 +1,93 @@
+"""Who is told how a fit goes: the user's callback, scikit-learn's callback protocol, a progress line on a terminal.
+
+scikit-learn's protocol (1.9, experimental) may change without notice: everything that touches it is here, and does
+nothing where the installed version does not have it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+try:
+    from sklearn.callback import CallbackSupportMixin as CallbackSupport
+    from sklearn.callback import with_callbacks
+
+    HAS_CALLBACKS = True
+except ImportError:  # scikit-learn < 1.9
+    HAS_CALLBACKS = False
+
+    class CallbackSupport:  # type: ignore[no-redef]
+        """Stands in for scikit-learn's mixin."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Stand in for scikit-learn's decorator."""
+        return method
+
+
+__all__ = ["HAS_CALLBACKS", "CallbackSupport", "watch", "with_callbacks"]
+
+Tell = Callable[[Any], bool]
+
+
+@contextmanager
+def watch(estimator: Any, X: Any, attributes: Callable[[Any], dict[str, Any]] | None = None) -> Iterator[Tell]:
+    """Yield ``tell(state)``, which tells everyone who listens and returns True if someone asks to stop.
+
+    ``attributes(state)`` gives the fitted attributes as of a state, for callbacks that want to score it.
+    """
+    listeners: list[Tell] = []
+    context = None
+    if HAS_CALLBACKS and (hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")):
+        context = estimator._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=estimator, X=X)
+        listeners.append(_protocol(estimator, context, X, attributes))
+    if estimator.callback is not None:
+        listeners.append(lambda state: estimator.callback(state) is True)
+    with _progress_line(estimator) as line:
+        if line is not None:
+            listeners.append(line)
+        # Everyone is told, also after the first who asks to stop.
+        yield lambda state: any([listener(state) for listener in listeners])
+    if context is not None:
+        context.call_on_fit_task_end(estimator=estimator, X=X)
+
+
+def _protocol(estimator: Any, context: Any, X: Any, attributes: Callable[[Any], dict[str, Any]] | None) -> Tell:
+    def tell(state: Any) -> bool:
+        task = context.subcontext(task_name="iteration")
+        task.call_on_fit_task_begin(estimator=estimator, X=X)
+        metadata = {"objective": state.objective, "residual": state.residual}
+        rebuild = None if attributes is None else (lambda: attributes(state))
+        return bool(
+            task.call_on_fit_task_end(
+                estimator=estimator, X=X, metadata=metadata, reconstruction_attributes=rebuild
+            )
+        )
+
+    return tell
+
+
+@contextmanager
+def _progress_line(estimator: Any) -> Iterator[Tell | None]:
+    """Yield a listener that draws one line on the terminal, or None: not verbose, or no terminal to draw on."""
+    quiet = not sys.stderr.isatty() or "NO_COLOR" in os.environ or "CI" in os.environ
+    if not estimator.verbose or quiet:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=estimator.verbose < 2) as progress:
+        line = progress.add_task(f"{type(estimator).__name__}: starting")
+
+        def tell(state: Any) -> bool:
+            text = f"iteration {state.iteration}  objective {state.objective:.6g}  residual {state.residual:.1e}"
+            progress.update(line, description=f"{type(estimator).__name__}: {text} (tol {estimator.tol:.0e})")
+            return False
+
+        yield tell

@@ -1,0 +1,224 @@
+"""`State`, `Result`, `Status`, `Certificate`, and `run`: the only loop that stops, records, calls back, checkpoints."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.checkpoint import Checkpoint
+
+Array = NDArray[Any]
+Value = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class State:
+    """Where an iterative solver stands.
+
+    ``value`` holds *everything* the next step reads: ``solver(state.value)`` continues exactly after this state.
+    ``objective`` and ``residual`` are those of this value, not of the one before.
+    """
+
+    value: Value
+    objective: float
+    residual: float
+    iteration: int
+
+
+@dataclass(frozen=True)
+class Status:
+    """Why a fit ended: a code for programs, a sentence for people."""
+
+    code: Literal["exact", "converged", "iteration limit", "stopped"]
+    sentence: str
+
+    def __bool__(self) -> bool:
+        """Tell whether the fit ended as it should."""
+        return self.code in ("exact", "converged")
+
+    def __str__(self) -> str:
+        """Return the sentence."""
+        return self.sentence
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How good an answer is, measured from the answer.
+
+    Attributes
+    ----------
+    residual : float
+        What ``tol`` bounds, relative.
+    tol : float
+        The bound asked for.
+    scope : {"global", "local"}
+        Whether a small residual means the best answer, or one that no small step improves.
+    dominant : bool or None
+        For principal components: nothing left out is larger than what was kept; None where it was not checked.
+    details : dict
+        Further numbers, by name.
+    """
+
+    residual: float
+    tol: float
+    scope: Literal["global", "local"]
+    dominant: bool | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the residual is within ``tol`` and nothing larger was left out."""
+        return bool(self.residual <= self.tol) and self.dominant is not False
+
+    def __str__(self) -> str:
+        """Return a sentence."""
+        size = f"residual {self.residual:.1e}, {'within' if self.residual <= self.tol else 'above'} tol {self.tol:.0e}"
+        if self.dominant is None:
+            meaning = "no small step improves it" if self.scope == "local" else "the best answer"
+        elif self.dominant:
+            meaning = "nothing larger was left out"
+        else:
+            meaning = "something larger was left out: these are not the leading components"
+        return f"{size}; {meaning}."
+
+
+@dataclass
+class History:
+    """What happened on the way: one entry per recorded state."""
+
+    iteration: list[int] = field(default_factory=list)
+    objective: list[float] = field(default_factory=list)
+    residual: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    kept: dict[str, list[Array]] = field(default_factory=dict)
+
+    def record(self, state: State, seconds: float, keep: tuple[str, ...]) -> None:
+        """Add a state."""
+        self.iteration.append(state.iteration)
+        self.objective.append(float(state.objective))
+        self.residual.append(float(state.residual))
+        self.seconds.append(seconds)
+        for name in keep:
+            self.kept.setdefault(name, []).append(np.array(state.value[name]))
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return len(self.iteration)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What every fit leaves behind as ``result_``."""
+
+    value: Value  # the raw factors, by name
+    objective: float
+    certificate: Certificate
+    status: Status
+    n_iter: int = 1
+    history: History = field(default_factory=History)
+
+
+Callback = Callable[[State], Any]
+
+
+def run(
+    solver: Callable[[Value], Iterator[State]],
+    start: Value,
+    *,
+    tol: float,
+    max_iter: int,
+    callback: Callback | None = None,
+    checkpoint: str | PathLike[str] | Checkpoint | None = None,
+    fingerprint: str = "",
+    keep: tuple[str, ...] = (),
+    scope: Literal["global", "local"] = "local",
+) -> Result:
+    """Step a solver until its residual is within ``tol``, or for ``max_iter`` iterations.
+
+    Parameters
+    ----------
+    solver : callable
+        ``solver(value)`` yields `State` after `State`, beginning after ``value``.
+    start : mapping
+        The value to start from.
+    tol : float
+        Bound on ``State.residual``.
+    max_iter : int
+        Bound on ``State.iteration``.
+    callback : callable, optional
+        Called with each `State`; returning True asks to stop.
+    checkpoint : path or Checkpoint, optional
+        Where to keep the state of an unfinished run; a later run with the same ``fingerprint`` goes on from there.
+    fingerprint : str
+        Identifies solver, parameters and data.
+    keep : tuple of str
+        Names in ``State.value`` to keep in the history.
+    scope : {"global", "local"}
+        What a small residual means, for the certificate.
+
+    Returns
+    -------
+    Result
+        With the last state's value, objective and residual. A run that ends early warns with ConvergenceWarning.
+    """
+    store = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint, fingerprint)
+    history = History()
+    begin = time.monotonic()
+    value, done = start, 0
+    if (found := store.load()) is not None:
+        value, done = found
+    status = None
+    state = None
+    try:
+        for state in solver(value):
+            history.record(state, time.monotonic() - begin, keep)
+            if state.residual <= tol:
+                status = Status("converged", f"Converged: residual {state.residual:.1e} is within tol {tol:.0e}.")
+            elif state.iteration >= max_iter:
+                status = _iteration_limit(state, tol, max_iter)
+            if callback is not None and callback(state) is True and status is None:
+                status = Status(
+                    "stopped",
+                    f"Stopped by the callback after {state.iteration} iterations, with residual "
+                    f"{state.residual:.1e}, above tol {tol:.0e}.",
+                )
+            if status is not None:
+                break
+            store.save_now_and_then(state.value, state.iteration)
+    except BaseException:
+        if state is not None:
+            store.save(state.value, state.iteration)
+        raise
+    if state is None:
+        raise RuntimeError(f"The solver made no step after iteration {done}.")
+    status = status or Status(
+        "converged", f"Ended by itself after {state.iteration} iterations, residual {state.residual:.1e}."
+    )
+    if status:
+        store.remove()
+    else:
+        store.save(state.value, state.iteration)
+        _warn(status)
+    certificate = Certificate(state.residual, tol, scope)
+    return Result(state.value, state.objective, certificate, status, state.iteration, history)
+
+
+def _iteration_limit(state: State, tol: float, max_iter: int) -> Status:
+    return Status(
+        "iteration limit",
+        f"Not converged after max_iter={max_iter} iterations: residual {state.residual:.1e} is above tol {tol:.0e}. "
+        f"Raise max_iter, or accept this accuracy with tol={2 * state.residual:.0e}.",
+    )
+
+
+def _warn(status: Status) -> None:
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.warn(status.sentence, ConvergenceWarning, stacklevel=2)

@@ -1,0 +1,1 @@
+"""Solvers: one algorithm per file, its reference on the first line and its objective next."""

@@ -1,0 +1,60 @@
+"""PCA by a symmetric eigenproblem (Jolliffe, Principal Component Analysis, 2nd ed. 2002, chapter 3).
+
+Objective: maximise tr(V' S V) over orthonormal V (p, k), S = X'X of the centred data. The eigenproblem is that of the
+smaller side: of X'X (p, p), or of XX' (n, n), which has the same nonzero eigenvalues.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp._threads import interruptible
+from princomp.data import Centered, budget, statistics
+
+Array = NDArray[Any]
+
+# LAPACK finds a few eigenvectors faster one by one, many faster by divide and conquer.
+FEW = 0.2
+SMALL = 300
+
+
+def leading_eigenpairs(S: Array, k: int) -> tuple[Array, Array]:
+    """Return the k largest eigenvalues of S, in descending order, and their vectors (p, k)."""
+    p = len(S)
+    if k < FEW * p and p > SMALL:
+        from scipy.linalg import eigh
+
+        def solve() -> tuple[Array, Array]:
+            values, vectors = eigh(S, subset_by_index=[p - k, p - 1], check_finite=False)
+            return values, vectors
+    else:
+
+        def solve() -> tuple[Array, Array]:
+            values, vectors = np.linalg.eigh(S)
+            return values[p - k :], vectors[:, p - k :]
+
+    values, vectors = interruptible(solve, flops=4 * p**3)
+    return values[::-1], vectors[:, ::-1]
+
+
+def eigh_of_rows(X: Centered, k: int) -> tuple[Array, Array]:
+    """Return eigenvalues of X'X, descending, and vectors V (p, k), through XX' (n, n): for n < p."""
+    n = X.shape[0]
+    budget.require(24.0 * n * n, f"The {n} x {n} matrix XX'", 'Use solver="krylov".')
+    _, U = leading_eigenpairs(statistics.row_gram(X), k)
+    return svd_of_projection(statistics.apply_transpose(X, U))
+
+
+def svd_of_projection(W: Array) -> tuple[Array, Array]:
+    """Return squared singular values, descending, and left singular vectors of a thin W = X'U (p, k).
+
+    The eigenvalues of XX' have lost half of their digits where they are small; the singular values of X'U have not.
+    """
+    from scipy.linalg import qr
+
+    Q, R = qr(W, mode="economic", check_finite=False)
+    P, s, _ = np.linalg.svd(R)
+    return s**2, Q @ P

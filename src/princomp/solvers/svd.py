@@ -1,0 +1,47 @@
+"""PCA by the singular value decomposition; tall data by the QR of tiles (Demmel et al., SIAM J. Sci. Comput. 2012).
+
+Objective: minimise |X - XVV'|^2 over orthonormal V (p, k), X the centred data. X is never squared, so small
+components keep their digits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp._threads import interruptible
+from princomp.data import Centered, budget, statistics
+
+Array = NDArray[Any]
+
+QR_ROWS = 1024
+
+
+def svd(X: Centered, k: int) -> tuple[Array, Array]:
+    """Return the k largest squared singular values of X, descending, and right singular vectors V (p, k)."""
+    n, p = X.shape
+    if n > p:
+        budget.require(40.0 * p * p, f"The {p} x {p} triangle of X", 'Use solver="krylov".')
+        R = triangle(X)
+    else:
+        budget.require(32.0 * n * p, f"A centred copy of X ({n} x {p}) and its factors", 'Use solver="krylov".')
+        R = statistics.whole(X)
+    _, s, Vt = interruptible(lambda: np.linalg.svd(R, full_matrices=False), flops=20.0 * n * p * min(n, p))
+    return s[:k] ** 2, Vt[:k].T
+
+
+def triangle(X: Centered) -> Array:
+    """Return R of X = QR, (p, p), one tile at a time."""
+    dense = Centered(X.rows, X.mean, X.factor, dense_tiles=True)
+    R: Array = dense.reduce(_triangle, combine=_stack_triangles, tile_rows=max(QR_ROWS, 2 * X.shape[1]))
+    return R
+
+
+def _triangle(block: Array, rows: slice) -> Array:
+    return np.linalg.qr(block, mode="r")
+
+
+def _stack_triangles(above: Array, below: Array) -> Array:
+    return np.linalg.qr(np.concatenate([above, below]), mode="r")
