@@ -2,7 +2,7 @@
 
 import lazy_loader as lazy
 
-__version__ = "0.1.0"
+from princomp._version import __version__ as __version__
 
 __getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)
 

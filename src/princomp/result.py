@@ -198,9 +198,10 @@ def run(
         raise
     if state is None:
         raise RuntimeError(f"The solver made no step after iteration {done}.")
-    status = status or Status(
-        "converged", f"Ended by itself after {state.iteration} iterations, residual {state.residual:.1e}."
-    )
+    if status is None:  # the solver has nothing left to do
+        status = Status(
+            "converged", f"Ended by itself after {state.iteration} iterations, residual {state.residual:.1e}."
+        )
     if status:
         store.remove()
     else:

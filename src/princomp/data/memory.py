@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.data.rows import BLOCK_BYTES, Rows, block_offsets
+from princomp.data.budget import available_bytes
+from princomp.data.rows import BLOCK_BYTES, Rows, block_offsets, centre
 
 Array = NDArray[Any]
+
+SINGLE_SHARE = 0.1  # of the memory that is left may go into a copy in single precision
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -76,3 +79,15 @@ class MemoryRows(Rows):
         """Return a view of block i."""
         view: Array = self._array[self.rows(i)]
         return view
+
+    def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:
+        """Return a centred copy of half the size, if it is small beside the memory that is left."""
+        n, p = self.shape
+        if isinstance(self._array, np.memmap) or 4 * n * p > SINGLE_SHARE * available_bytes():
+            return self, False
+        copy = np.empty((n, p), np.float32)
+        for i in range(len(self.offsets) - 1):
+            centre(self.block(i), mean, factor, copy[self.rows(i)])
+        rows = MemoryRows(copy)
+        rows.offsets = self.offsets
+        return rows, True

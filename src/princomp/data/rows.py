@@ -27,6 +27,17 @@ def add(total: Any, part: Any) -> Any:
     return total + part
 
 
+def centre(block: Array, mean: Array | None, factor: Array | None, out: Array | None = None) -> Array:
+    """Return (block - 1 mean') diag(factor) in ``out``, or a new float64 array."""
+    if out is None:
+        out = np.empty(block.shape)
+    # "unsafe" lets wider numbers come down to the precision of ``out``, after the subtraction.
+    np.subtract(block, 0.0 if mean is None else mean, out=out, casting="unsafe")
+    if factor is not None:
+        np.multiply(out, factor, out=out, casting="unsafe")
+    return out
+
+
 def block_offsets(n: int, p: int, block_rows: int | None, block_bytes: int) -> Array:
     """Return the row numbers at which blocks begin, and n: blocks of ``block_rows``, or of about ``block_bytes``."""
     if block_rows is None:
@@ -95,6 +106,13 @@ class Rows(ABC):
         for _ in ordered_map(fill, range(len(self.offsets) - 1), len(self.offsets) - 1):
             pass
         return out
+
+    def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:
+        """Return rows for work in single precision, and whether they are centred and scaled already.
+
+        A storage that can keep a smaller copy of itself does so here; others are converted tile by tile, each time.
+        """
+        return self, False
 
     def rows(self, i: int) -> slice:
         """Return the global row numbers of block i."""

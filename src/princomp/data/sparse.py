@@ -34,15 +34,30 @@ class SparseRows(Rows):
         else:
             self.offsets = _equal_work(csr.indptr, block_bytes)
 
+        self._blocks: dict[int, Any] = {}
+
     def block(self, i: int) -> Any:
         """Return block i as a CSR array over the same memory."""
         import scipy.sparse as sp
 
-        rows = self.rows(i)
-        begin, end = self._csr.indptr[rows.start], self._csr.indptr[rows.stop]
-        indptr = self._csr.indptr[rows.start : rows.stop + 1] - begin
-        parts = (self._csr.data[begin:end], self._csr.indices[begin:end], indptr)
-        return sp.csr_array(parts, shape=(rows.stop - rows.start, self.shape[1]))
+        if i not in self._blocks:  # kept, because SciPy looks through all indices of a new matrix
+            rows = self.rows(i)
+            begin, end = self._csr.indptr[rows.start], self._csr.indptr[rows.stop]
+            indptr = self._csr.indptr[rows.start : rows.stop + 1] - begin
+            parts = (self._csr.data[begin:end], self._csr.indices[begin:end], indptr)
+            block = sp.csr_array(parts, shape=(rows.stop - rows.start, self.shape[1]))
+            block.has_canonical_format = True
+            self._blocks[i] = block
+        return self._blocks[i]
+
+    def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:
+        """Return the same matrix with its numbers, not its indices, copied to single precision."""
+        import scipy.sparse as sp
+
+        csr = self._csr
+        single = SparseRows(sp.csr_array((csr.data.astype(np.float32), csr.indices, csr.indptr), shape=csr.shape))
+        single.offsets = self.offsets
+        return single, False
 
 
 def _equal_work(indptr: Array, block_bytes: int) -> Array:
@@ -64,8 +79,9 @@ class CenteredSparse:
 
     def __matmul__(self, V: Array) -> Array:
         """Return the centred block times V."""
-        scaled = self._factor[:, None] * V if V.ndim == 2 else self._factor * V
-        product: Array = self._block @ scaled - self._mean @ scaled
+        scaled = np.multiply(self._factor[:, None] if V.ndim == 2 else self._factor, V, order="C")
+        product: Array = self._block @ scaled.astype(V.dtype, copy=False)
+        product -= (self._mean @ scaled).astype(V.dtype)
         return product
 
     @property

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.data.centered import GRAM_ROWS, Centered
-from princomp.data.rows import Rows
+from princomp.data.rows import Rows, centre
 
 Array = NDArray[Any]
 
-# Rows whose mean serves as the shift. Never the first row alone: its distance from the mean may be any number of
+# Rows (or cells, if rows are long) whose mean serves as the shift. Never the first row alone: its distance from the mean may be any number of
 # standard deviations, while that of m rows among n is at most sqrt(n / m) of them.
 SHIFT_ROWS = 1024
+SHIFT_CELLS = 2**20
 # The mean may be this many standard deviations from the shift before a second pass about the mean itself is made:
 # the digits lost go with the square.
 SHIFT_TOLERANCE = 10.0
@@ -88,8 +89,9 @@ def _apply_transpose(block: Any, rows: slice, U: Array) -> Array:
 
 
 def _pick(block: Any, rows: slice, wanted: Array) -> Array:
-    inside = wanted[(wanted >= rows.start) & (wanted < rows.stop)] - rows.start
-    return np.array(block[inside])
+    """Return some rows of a raw block, as they are stored but dense."""
+    picked = block[wanted[(wanted >= rows.start) & (wanted < rows.stop)] - rows.start]
+    return np.array(picked) if isinstance(picked, np.ndarray) else picked.toarray()
 
 
 def _copy(block: Array, rows: slice) -> Array:
@@ -115,23 +117,20 @@ def _merge_faults(total: Any, part: Any) -> Any:
 
 def whole(X: Centered) -> Array:
     """Return all of X as one dense float64 array."""
-    dense = Centered(X.rows, X.mean, X.factor, dense_tiles=True)
-    return np.asarray(dense.map(_copy, width=X.shape[1], dtype=np.float64))
+    return np.asarray(X.in_dense_tiles().map(_copy, width=X.shape[1], dtype=np.float64))
 
 
 def take(X: Centered, wanted: Array) -> Array:
     """Return the given rows of X, sorted, as a dense float64 array."""
     wanted = np.unique(wanted)
     blocks = np.unique(np.searchsorted(X.rows.offsets, wanted, side="right") - 1)
-    dense = Centered(X.rows, X.mean, X.factor, dense_tiles=True)
-    longest = int(np.diff(X.rows.offsets).max())  # one tile per block: fewer pieces to put together
-    picked: Array = dense.reduce(_pick, wanted, blocks=blocks.tolist(), combine=_stack, tile_rows=longest)
-    return picked
+    picked: Array = X.rows.reduce(_pick, wanted, blocks=blocks.tolist(), combine=_stack)
+    return centre(picked, X.mean, X.factor)
 
 
 def shift(rows: Rows) -> Array:
     """Return the mean of the first rows: a point near the mean to take moments about."""
-    n = min(rows.shape[0], SHIFT_ROWS)
+    n = min(rows.shape[0], SHIFT_ROWS, max(SHIFT_CELLS // rows.shape[1], 1))
     first = take(Centered(rows), np.arange(n))
     with np.errstate(over="ignore", invalid="ignore"):
         # About the first row: a plain mean of numbers near 1e10 costs digits.
@@ -197,23 +196,23 @@ def dense_enough(X: Centered) -> Centered:
     """Return X, set to make sparse blocks dense tile by tile if their mean is too large for implicit centring."""
     if not X.rows.sparse or X.mean is None:
         return X
-    return Centered(X.rows, X.mean, X.factor, dense_tiles=moments(X.rows, by_column=True).dense_tiles)
+    return X.in_dense_tiles() if moments(X.rows, by_column=True).dense_tiles else X
 
 
 def apply(X: Centered, V: Array, dtype: Any = np.float64) -> Any:
     """Return X V, (n, k), in the kind of X."""
-    return X.map(_apply, V, width=V.shape[1], dtype=dtype)
+    return X.map(_apply, V.astype(np.float32) if X.single else V, width=V.shape[1], dtype=dtype)
 
 
 def apply_transpose(X: Centered, U: Array) -> Array:
     """Return X' U, (p, k)."""
-    product: Array = X.reduce(_apply_transpose, U)
+    product: Array = X.reduce(_apply_transpose, U.astype(np.float32) if X.single else U)
     return product
 
 
 def gram_apply(X: Centered, V: Array) -> Array:
     """Return X'(X V), (p, k), in one pass."""
-    product: Array = X.reduce(_gram_apply, V)
+    product: Array = X.reduce(_gram_apply, V.astype(np.float32) if X.single else V)
     return product
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-import princomp
+from princomp._version import __version__
 from princomp.data import Rows, as_rows, statistics
 from princomp.data.frames import is_frame
 from princomp.progress import CallbackSupport
@@ -39,13 +41,24 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
             self.feature_names_in_ = np.array(rows.names, dtype=object)
         return rows
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put the estimator back as it was if a fit does not end: by an error, by Ctrl-C, by want of memory."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
     def _generator(self) -> np.random.Generator:
         """Return a generator seeded by ``random_state`` (int, RandomState or None)."""
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _fingerprint(self, *parts: Any) -> str:
         """Return a digest of class, version and the given parts, by which a checkpoint knows its fit."""
-        digest = hashlib.sha256(f"{type(self).__name__} {princomp.__version__}".encode())
+        digest = hashlib.sha256(f"{type(self).__name__} {__version__}".encode())
         for part in parts:
             digest.update(np.asarray(part).tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
         return digest.hexdigest()

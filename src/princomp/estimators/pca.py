@@ -182,18 +182,8 @@ class PCA(Estimator):
         -------
         self
         """
-        rows = self._open(X, reset=True, least_rows=2)
-        n, p = rows.shape
-        most = self._check_parameters(min(n, p))
-        solver = choose_solver(n, p, most) if self.solver == "auto" else self.solver
-        if solver in ("krylov", "optimize") and not isinstance(self.n_components, Integral | None):
-            raise ValueError(
-                f'n_components={self.n_components!r} needs all variances, which solver="{solver}" does not compute. '
-                'Use solver="eigh" or "svd", or give a number.'
-            )
-        with watch(self, X) as tell:
-            spectrum = self._decompose(rows, most, solver, tell)
-        self._keep(spectrum, rows.dtype)
+        with self._all_or_nothing():
+            self._fit(X)
         return self
 
     def fit_covariance(self, S: Any, n_samples: int | None = None) -> Self:
@@ -211,6 +201,25 @@ class PCA(Estimator):
         self
             With ``mean_`` = 0.
         """
+        with self._all_or_nothing():
+            self._fit_covariance(S, n_samples)
+        return self
+
+    def _fit(self, X: Any) -> None:
+        rows = self._open(X, reset=True, least_rows=2)
+        n, p = rows.shape
+        most = self._check_parameters(min(n, p))
+        solver = choose_solver(n, p, most) if self.solver == "auto" else self.solver
+        if solver in ("krylov", "optimize") and not isinstance(self.n_components, Integral | None):
+            raise ValueError(
+                f'n_components={self.n_components!r} needs all variances, which solver="{solver}" does not compute. '
+                'Use solver="eigh" or "svd", or give a number.'
+            )
+        with watch(self, X) as tell:
+            spectrum = self._decompose(rows, most, solver, tell)
+        self._keep(spectrum, rows.dtype)
+
+    def _fit_covariance(self, S: Any, n_samples: int | None) -> None:
         rows = self._open(S, reset=True)
         p = rows.shape[1]
         if rows.shape[0] != p:
@@ -236,7 +245,6 @@ class PCA(Estimator):
             spectrum, values=spectrum.values * freedom, total=spectrum.total * freedom, count=count, scale=deviation
         )
         self._keep(replace(spectrum, mean=np.zeros(p), freedom=freedom), rows.dtype)
-        return self
 
     def _check_parameters(self, most: int) -> int:
         """Return how many components to compute, at the most ``most``; complain about parameters that mean nothing."""
@@ -319,14 +327,13 @@ class PCA(Estimator):
     def _krylov(self, X: Centered, k: int, total: float, found: Moments, tell: Callable[[State], bool]) -> Spectrum:
         n, p = X.shape
         by_rows = p > krylov.WIDE * n
-        if by_rows:
-            side, apply = n, lambda U: statistics.apply(X, statistics.apply_transpose(X, U))
-        else:
-            side, apply = p, partial(statistics.gram_apply, X)
-        begin = krylov.start(side, k, self._generator())
-        steps = partial(krylov.krylov, apply, k=k, total=total)
+        rough = krylov.may_begin_roughly(n, p, total)
+        begin = krylov.start(n if by_rows else p, k, self._generator(), rough=rough)
+        apply = partial(_apply_scatter, X, by_rows=by_rows)
+        in_single = partial(_apply_scatter, X.in_single(), by_rows=by_rows) if rough else None
+        steps = partial(krylov.krylov, apply, k=k, total=total, rough=in_single)
         result = self._run(steps, begin, tol=self.tol, found=found, total=total, tell=tell, scope="global")
-        values, V = result.value["values"], result.value["vectors"]
+        values, V = result.value["values"], krylov.vectors(result.value)
         if by_rows:
             values, V = eigh.svd_of_projection(statistics.apply_transpose(X, V))
         # Some eigenvalue lies within the residual; rounding adds a little.
@@ -339,7 +346,11 @@ class PCA(Estimator):
         squared = isinstance(loss, Squared)
         apply = partial(statistics.gram_apply, X)
         evaluate = optimize.squared_loss(apply, total) if squared else optimize.any_loss(X, loss)
-        begin = optimize.start(self._generator().standard_normal((k, X.shape[1])))
+        starts = self._generator().standard_normal((k, X.shape[1]))
+        if not isinstance(penalty, Zero):
+            # A penalised objective has many local minima: begin at the plain components.
+            starts = self._iterate_or_svd(X, k, choose_solver(*X.shape, k), total, found, tell).V.T
+        begin = optimize.start(starts)
         # A direction is only as good as the residual over the gap to the next eigenvalue: a hundred times tighter.
         tol = 0.01 * self.tol
         steps = partial(optimize.optimize, evaluate, penalty=penalty, concave=squared, tol=tol)
@@ -516,6 +527,14 @@ class PCA(Estimator):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _apply_scatter(X: Centered, V: Array, *, by_rows: bool) -> Array:
+    """Return X'X V, or XX'V."""
+    if by_rows:
+        product: Array = statistics.apply(X, statistics.apply_transpose(X, V))
+        return product
+    return statistics.gram_apply(X, V)
 
 
 def _back(block: Array, rows: slice, back: Array, mean: Array) -> Array:

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.result import State, Value
+from princomp.solvers.eigh import leading_eigenpairs
 
 Array = NDArray[Any]
+Operator = Callable[[Array], Array]
 
 # Few vectors per pass waste memory traffic, many waste the polynomial degree on which convergence rests.
 LEAST_BLOCK = 8
@@ -25,30 +27,50 @@ WIDE = 8
 # The small eigenproblem is solved again when the basis has grown by this share: else it would cost more than products.
 GROWTH = 0.15
 # Basis size at which to restart, unless k asks for more.
-BASIS_COLUMNS = 600
+BASIS_COLUMNS = 1000
+# Single precision is left when its residual, relative to the leading eigenvalue, is this; it is right to about SINGLE.
+ROUGH = 5e-7
+SINGLE = 5e-6
+# What is worth it, and what single precision can square.
+ROUGH_CELLS = 1e6
+ROUGH_SQUARES = (1e-20, 1e20)
 
 
 def block_size(k: int, side: int) -> int:
     """Return how many vectors to multiply at a time for k eigenvectors of a matrix of this side."""
-    return min(max(LEAST_BLOCK, -(-k // 2)), side)
+    return min(max(round(k / 2 / LEAST_BLOCK), 1) * LEAST_BLOCK, side)
 
 
-def start(side: int, k: int, rng: np.random.Generator) -> Value:
-    """Return the value before the first step: an empty basis and a random block."""
-    Q, _ = np.linalg.qr(rng.standard_normal((side, block_size(k, side))))
-    empty = np.zeros((side, 0))
+def may_begin_roughly(n: int, p: int, total: float) -> bool:
+    """Tell whether single precision can make a beginning for data (n, p) of this sum of squares."""
+    return n * p >= ROUGH_CELLS and ROUGH_SQUARES[0] < total / n < ROUGH_SQUARES[1]
+
+
+def start(side: int, k: int, rng: np.random.Generator, *, rough: bool = False) -> Value:
+    """Return the value before the first step: an empty basis and a random block; ``rough`` to begin roughly."""
+    return _begin(rng.standard_normal((side, block_size(k, side))), rough, 0)
+
+
+def _begin(vectors: Array, rough: bool, iteration: int) -> Value:
     return {
-        "basis": empty,
+        "basis": np.zeros((len(vectors), 0)),
         "projected": np.zeros((0, 0)),
-        "block": Q,
-        "vectors": empty,
+        "block": np.linalg.qr(vectors)[0],
         "values": np.zeros(0),
         "residuals": np.zeros(0),
-        "iteration": np.array(0),
+        "rough": np.array(rough),
+        "iteration": np.array(iteration),
     }
 
 
-def krylov(apply: Callable[[Array], Array], value: Value, *, k: int, total: float) -> Iterator[State]:
+def vectors(value: Value) -> Array:
+    """Return the Ritz vectors, (side, k), of the values in a state."""
+    _, Y = leading_eigenpairs(value["projected"], len(value["values"]))
+    V, _ = np.linalg.qr(value["basis"] @ Y)  # orthonormal to the last digit
+    return V * np.sign(np.einsum("ij,ij->j", V, value["basis"] @ Y))
+
+
+def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operator | None = None) -> Iterator[State]:
     """Yield states that converge to the k leading eigenpairs of S.
 
     Parameters
@@ -61,15 +83,18 @@ def krylov(apply: Callable[[Array], Array], value: Value, *, k: int, total: floa
         Number of eigenpairs.
     total : float
         Trace of S: the objective is what the k eigenvalues leave of it.
+    rough : callable, optional
+        S V in single precision. A run that was started ``rough`` uses it until single precision has no more to
+        give, and then begins again, in double precision, from the vectors found.
 
     Yields
     ------
     State
-        ``value["vectors"]`` (side, k), ``["values"]`` (k,) descending, ``["residuals"]`` (k,).
+        ``value["values"]`` (k,) descending, ``["residuals"]`` (k,); `vectors` gives the vectors.
     """
     B, T, Q = value["basis"], value["projected"], value["block"]
-    iteration, side = int(value["iteration"]), len(Q)
-    capacity = min(side, max(BASIS_COLUMNS, 6 * k))
+    roughly, iteration = bool(value["rough"]), int(value["iteration"])
+    capacity = min(len(Q), max(BASIS_COLUMNS, 6 * k))
     store = _store(B, capacity)
     checked = B.shape[1]
     while True:
@@ -77,35 +102,49 @@ def krylov(apply: Callable[[Array], Array], value: Value, *, k: int, total: floa
             B, T = _restart(B, T, k + Q.shape[1])
             store = _store(B, capacity)
             checked = B.shape[1]
-            B = store[:, : B.shape[1]]
         m, b = B.shape[1], Q.shape[1]
-        image = apply(Q)
+        image = rough(Q).astype(np.float64) if roughly and rough is not None else apply(Q)
         store[:, m : m + b] = Q
         B = store[:, : m + b]
         T, Q, coupling = _extend(B, T, image, iteration)
         iteration += 1
-        m = B.shape[1]
         exhausted = Q.shape[1] == 0
-        if exhausted or m >= max(k, checked * (1 + GROWTH)):
-            checked = m
-            ritz, Y = np.linalg.eigh(T)
-            kept = slice(-1, -min(k, m) - 1, -1)
-            values, Y = ritz[kept], Y[:, kept]
-            residuals = np.linalg.norm(coupling @ Y[m - b :], axis=0) if not exhausted else np.zeros(len(values))
-            state = {
-                "basis": B,
-                "projected": T,
-                "block": Q,
-                "vectors": B @ Y,
-                "values": values,
-                "residuals": residuals,
-                "iteration": np.array(iteration),
-            }
-            largest = max(float(values[0]), np.finfo(float).tiny)
-            worst = float(residuals.max()) / largest if len(values) == k else np.inf
-            yield State(state, max(total - float(values.sum()), 0.0), worst, iteration)
-            if exhausted:
-                return
+        if not exhausted and m + b < max(k, checked * (1 + GROWTH)):
+            continue
+        checked = m + b
+        values, Y = leading_eigenpairs(T, min(k, m + b))
+        residuals = np.linalg.norm(coupling @ Y[m:], axis=0) if not exhausted else np.zeros(len(values))
+        residual = _measure(values, residuals) if len(values) == k else np.inf
+        state = {
+            "basis": B,
+            "projected": T,
+            "block": Q,
+            "values": values,
+            "residuals": residuals,
+            "rough": np.array(roughly),
+            "iteration": np.array(iteration),
+        }
+        if roughly and (residual <= ROUGH or exhausted):
+            state = _begin(B @ Y, False, iteration) | {"values": values, "residuals": residuals}
+            B, T, Q, roughly = state["basis"], state["projected"], state["block"], False
+            store, checked, exhausted = _store(B, capacity), 0, False
+            residual += SINGLE
+        elif roughly:
+            residual += SINGLE
+        yield State(state, max(total - float(values.sum()), 0.0), residual, iteration)
+        if exhausted:
+            return
+
+
+def _measure(values: Array, residuals: Array) -> float:
+    """Return the largest residual relative to the leading value, and a thousandth of that relative to its own.
+
+    Without the second, components far below the leading one would pass before they are found.
+    """
+    leading = max(float(values[0]), np.finfo(float).tiny)
+    present = values > 1e-13 * leading  # the rest is rounding
+    own = residuals[present] / values[present] if present.any() else np.zeros(1)
+    return max(float(residuals.max()) / leading, 1e-3 * float(own.max()))
 
 
 def _store(B: Array, capacity: int) -> Array:
@@ -118,11 +157,14 @@ def _store(B: Array, capacity: int) -> Array:
 def _extend(B: Array, T: Array, image: Array, iteration: int) -> tuple[Array, Array, Array]:
     """Return (T of the grown basis, next block, its coupling) from S times the last columns of B."""
     m, b = B.shape[1], image.shape[1]
+    # First against the last two blocks, where nearly all of it lies, then against all: once against all alone
+    # would let the loss of orthogonality grow from step to step.
+    recent = slice(max(m - 2 * b, 0), m)
+    local = B[:, recent].T @ image
+    image = image - B[:, recent] @ local
     inside = B.T @ image
-    image = image - B @ inside
-    correction = B.T @ image
-    image -= B @ correction
-    inside += correction
+    image -= B @ inside
+    inside[recent] += local
     grown = np.empty((m, m))
     grown[: m - b, : m - b] = T
     grown[:, m - b :] = inside
@@ -157,6 +199,5 @@ def _next_block(B: Array, image: Array, size: float, iteration: int) -> tuple[Ar
 
 def _restart(B: Array, T: Array, keep: int) -> tuple[Array, Array]:
     """Return the basis of the leading Ritz vectors and its projected matrix."""
-    ritz, Y = np.linalg.eigh(T)
-    leading = slice(-1, -min(keep, len(ritz)) - 1, -1)
-    return np.asfortranarray(B @ Y[:, leading]), np.diag(ritz[leading])
+    values, Y = leading_eigenpairs(T, min(keep, len(T)))
+    return np.asfortranarray(B @ Y), np.diag(values)

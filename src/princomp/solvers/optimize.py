@@ -67,7 +67,7 @@ def captured(apply: Callable[[Array], Array], V: Array) -> Array:
 def any_loss(X: Centered, loss: Loss) -> Callable[[Array, Array], Smooth]:
     """Return f(w; W) = sum rho(Z - Z w w') for any loss, by a pass over the data."""
 
-    dense = Centered(X.rows, X.mean, X.factor, dense_tiles=True)
+    dense = X.in_dense_tiles()
 
     def evaluate(w: Array, W: Array) -> Smooth:
         value, gradient = dense.reduce(_loss_and_gradient, loss, w, W)

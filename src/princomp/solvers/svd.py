@@ -34,8 +34,7 @@ def svd(X: Centered, k: int) -> tuple[Array, Array]:
 
 def triangle(X: Centered) -> Array:
     """Return R of X = QR, (p, p), one tile at a time."""
-    dense = Centered(X.rows, X.mean, X.factor, dense_tiles=True)
-    R: Array = dense.reduce(_triangle, combine=_stack_triangles, tile_rows=max(QR_ROWS, 2 * X.shape[1]))
+    R: Array = X.in_dense_tiles().reduce(_triangle, combine=_stack_triangles, tile_rows=max(QR_ROWS, 2 * X.shape[1]))
     return R
 
 

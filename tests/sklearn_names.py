@@ -1,0 +1,51 @@
+"""Our estimators under scikit-learn's parameter names, so that scikit-learn's own tests can drive them.
+
+Only constructor parameters are renamed; nothing is computed here.
+"""
+
+import princomp
+
+SOLVERS = {
+    "auto": "auto",
+    "full": "svd",
+    "covariance_eigh": "eigh",
+    "arpack": "krylov",
+    "randomized": "krylov",
+}
+
+
+class PCA(princomp.PCA):
+    """princomp.PCA with the parameters of sklearn.decomposition.PCA.
+
+    `copy`, `iterated_power`, `n_oversamples` and `power_iteration_normalizer` are accepted and ignored: data are never
+    overwritten, and the Krylov solver goes on until its certificate holds.
+    """
+
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        copy=True,
+        whiten=False,
+        svd_solver="auto",
+        tol=1e-12,  # theirs is 0.0, which means machine precision
+        iterated_power="auto",
+        n_oversamples=10,
+        power_iteration_normalizer="auto",
+        random_state=None,
+    ):
+        super().__init__(n_components, whiten=whiten, random_state=random_state)
+        self.copy = copy
+        self.svd_solver = svd_solver
+        self.tol = tol
+        self.iterated_power = iterated_power
+        self.n_oversamples = n_oversamples
+        self.power_iteration_normalizer = power_iteration_normalizer
+
+    @property
+    def solver(self):
+        return SOLVERS.get(self.svd_solver, self.svd_solver)
+
+    @solver.setter
+    def solver(self, value):
+        """Ignored: `svd_solver` decides."""

@@ -1,0 +1,40 @@
+"""The pages: every picture and fragment they show is there, and small."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def targets(page):
+    """Files that a page shows or includes, or links to within the repository."""
+    text = page.read_text(encoding="utf-8")
+    shown = re.findall(r"```\{(?:image|include)\} (\S+)", text)
+    linked = re.findall(r"\]\(([^)#:\s]+)\)", text)
+    return [page.parent / name for name in shown + linked]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_shows_is_there(page):
+    missing = [str(path.relative_to(ROOT)) for path in targets(page) if not path.exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page_is_reached(page):
+    contents = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert page.name in ("README.md", "index.md") or f"\n{page.stem}\n" in contents.split("{toctree}")[1]
+
+
+def test_pictures_are_small():
+    pictures = list((ROOT / "docs" / "pictures").iterdir())
+    assert pictures
+    assert {path.name: path.stat().st_size for path in pictures if path.stat().st_size >= 100_000} == {}
+
+
+def test_every_picture_is_used():
+    used = {path.resolve() for page in PAGES for path in targets(page)}
+    assert set((ROOT / "docs" / "pictures").iterdir()) <= used

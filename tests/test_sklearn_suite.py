@@ -1,0 +1,146 @@
+"""scikit-learn's own tests of PCA, run on ours (through sklearn_names.py). Slow: part of `make soak`.
+
+At least nine in ten must pass, and each one that fails is listed here with its own reason. A test that starts to pass
+or to fail makes this one fail until the list is true again.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sklearn
+
+TESTS = Path(__file__).parent
+MADE_WITH = "1.9"  # the version of scikit-learn whose test ids are listed
+
+EXPECTED_FAILURES = {  # test id: why ours differs
+    "test_sparse_pca_solver_error[42-csr_matrix-randomized]": (
+        "wants an error for a sparse csr_matrix with the randomised solver; our krylov takes sparse data"
+    ),
+    "test_sparse_pca_solver_error[42-csr_matrix-full]": (
+        "wants an error for a sparse csr_matrix with the full solver; our svd takes sparse data"
+    ),
+    "test_sparse_pca_solver_error[42-csr_array-randomized]": (
+        "wants an error for a sparse csr_array with the randomised solver; our krylov takes sparse data"
+    ),
+    "test_sparse_pca_solver_error[42-csr_array-full]": (
+        "wants an error for a sparse csr_array with the full solver; our svd takes sparse data"
+    ),
+    "test_sparse_pca_solver_error[42-csc_matrix-randomized]": (
+        "wants an error for a sparse csc_matrix with the randomised solver; our krylov takes sparse data"
+    ),
+    "test_sparse_pca_solver_error[42-csc_matrix-full]": (
+        "wants an error for a sparse csc_matrix with the full solver; our svd takes sparse data"
+    ),
+    "test_sparse_pca_solver_error[42-csc_array-randomized]": (
+        "wants an error for a sparse csc_array with the randomised solver; our krylov takes sparse data"
+    ),
+    "test_sparse_pca_solver_error[42-csc_array-full]": (
+        "wants an error for a sparse csc_array with the full solver; our svd takes sparse data"
+    ),
+    "test_pca_validation[arpack-0-must be between 1 and min\\\\(n_samples, n_features\\\\)-data0]": (
+        "wide: 0 components are refused, in our words; then wants arpack to refuse min(n, p), which krylov can do"
+    ),
+    "test_pca_validation[arpack-0-must be between 1 and min\\\\(n_samples, n_features\\\\)-data1]": (
+        "tall: 0 components are refused, in our words; then wants arpack to refuse min(n, p), which krylov can do"
+    ),
+    "test_pca_validation[randomized-0-must be between 1 and min\\\\(n_samples, n_features\\\\)-data0]": (
+        "wide: 0 components are refused, in our words"
+    ),
+    "test_pca_validation[randomized-0-must be between 1 and min\\\\(n_samples, n_features\\\\)-data1]": (
+        "tall: 0 components are refused, in our words"
+    ),
+    "test_pca_validation[arpack-2-must be strictly less than min-data0]": (
+        "wide: wants arpack to refuse min(n, p) components, which krylov can do"
+    ),
+    "test_pca_validation[arpack-2-must be strictly less than min-data1]": (
+        "tall: wants arpack to refuse min(n, p) components, which krylov can do"
+    ),
+    "test_pca_validation[auto-3-n_components=3 must be between 0 and min\\\\(n_samples, n_features\\\\)=2 with svd_solver='full'-data0]": (  # noqa: E501
+        "wide: too many components are refused, in our words, which name no svd_solver"
+    ),
+    "test_pca_validation[auto-3-n_components=3 must be between 0 and min\\\\(n_samples, n_features\\\\)=2 with svd_solver='full'-data1]": (  # noqa: E501
+        "tall: too many components are refused, in our words, which name no svd_solver"
+    ),
+    "test_n_components_none[data0-arpack-3]": (
+        "tall: arpack finds at most min(n, p) - 1 components; None means min(n, p) for every solver of ours"
+    ),
+    "test_n_components_none[data1-arpack-3]": (
+        "wide: arpack finds at most min(n, p) - 1 components; None means min(n, p) for every solver of ours"
+    ),
+    "test_n_components_mle_error[arpack]": '"mle" is refused for arpack as for all iterative solvers, in our words',
+    "test_n_components_mle_error[randomized]": (
+        '"mle" is refused for randomized as for all iterative solvers, in our words'
+    ),
+    "test_pca_score[full]": (
+        "full: wants whitening to lower the likelihood; the model is the same, and so is our score"
+    ),
+    "test_pca_score[covariance_eigh]": (
+        "covariance_eigh: wants whitening to lower the likelihood; the model is the same, and so is our score"
+    ),
+    "test_pca_score[arpack]": (
+        "arpack: wants whitening to lower the likelihood; the model is the same, and so is our score"
+    ),
+    "test_pca_score[randomized]": (
+        "randomized: wants whitening to lower the likelihood; the model is the same, and so is our score"
+    ),
+    "test_pca_score[auto]": (
+        "auto: wants whitening to lower the likelihood; the model is the same, and so is our score"
+    ),
+    "test_pca_score3": "tries 0 components too; ours begin at 1",
+    "test_pca_svd_solver_auto[10-50-5-full]": "reads the private _fit_svd_solver; our auto takes svd here too",
+    "test_pca_svd_solver_auto[1000-50-50-covariance_eigh]": (
+        "reads the private _fit_svd_solver; our auto takes eigh here too"
+    ),
+    "test_pca_svd_solver_auto[1000-500-400-full]": "reads the private _fit_svd_solver; our auto takes eigh here",
+    "test_pca_svd_solver_auto[1000-500-10-randomized]": "reads the private _fit_svd_solver; our auto takes eigh here",
+    "test_pca_svd_solver_auto[1000-500-0.5-full]": "reads the private _fit_svd_solver; our auto takes eigh here",
+    "test_pca_n_components_mostly_explained_variance_ratio": (
+        "wants the share to be exceeded; ours is a share to reach"
+    ),
+    "test_fit_mle_too_few_samples": '"mle" with n < p is refused, in our words',
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    """{test id: passed, failed or skipped} of scikit-learn's test_pca.py."""
+    folder = tmp_path_factory.mktemp("sklearn")
+    report = folder / "report.txt"
+    environment = os.environ | {
+        "SK_SWAP": "PCA=sklearn_names:PCA",
+        "SK_REPORT": str(report),
+        "PYTHONPATH": str(TESTS),
+        "SKLEARN_TESTS_GLOBAL_RANDOM_SEED": "42",
+    }
+    settings = folder / "pytest.ini"
+    settings.write_text("[pytest]\n")  # not those of this project
+    command = [sys.executable, "-m", "pytest", "-c", settings, "--rootdir", folder, "-p", "sk_swap"]
+    process = subprocess.run(
+        [*command, "-p", "no:cacheprovider", "-q", "--tb=line", "--pyargs", "sklearn.decomposition.tests.test_pca"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert report.exists(), process.stdout[-3000:] + process.stderr[-3000:]
+    print(process.stdout[-3000:])
+    lines = report.read_text(encoding="utf-8").splitlines()
+    return {name: outcome for outcome, _, name in (line.partition(" ") for line in lines)}
+
+
+@pytest.mark.soak
+def test_nine_in_ten_pass(outcomes):
+    passed = sum(outcome == "passed" for outcome in outcomes.values())
+    failed = sum(outcome == "failed" for outcome in outcomes.values())
+    print(f"scikit-learn {sklearn.__version__} test_pca.py: {passed} passed, {failed} failed, of {len(outcomes)}")
+    assert passed >= 0.9 * (passed + failed)
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not sklearn.__version__.startswith(MADE_WITH), reason=f"the list is for scikit-learn {MADE_WITH}")
+def test_each_failure_is_known(outcomes):
+    failed = {name for name, outcome in outcomes.items() if outcome == "failed"}
+    assert failed == set(EXPECTED_FAILURES)
