@@ -1,4 +1,4 @@
-"""The house stands: imports point one way, `import princomp` stays light, the map in the docs is true."""
+"""The house stands: imports point one way, `import princomp` stays light, the docs map and the version are true."""
 
 import ast
 import graphlib
@@ -6,6 +6,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ SOURCE = ROOT / "src"
 
 # From the ground up. A module may import its own floor and the floors below, whether at the top or inside a function.
 FLOORS = (
-    ("_threads", "_compiled"),
+    ("_version", "_threads", "_compiled"),
     ("losses", "penalties", "manifolds", "kernels", "data"),
     ("result", "checkpoint", "progress"),
     ("certificates",),
@@ -180,6 +181,12 @@ def test_map_of_changes_is_true():
         assert paths, f"no path in the row {row}"
         for path in paths:
             assert (ROOT / path).exists(), f"to change {row[0]}, open {path}: there is no such file"
+
+
+def test_version_is_the_same_everywhere():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert f'__version__ = "{version}"' in (SOURCE / "princomp" / "_version.py").read_text(encoding="utf-8")
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

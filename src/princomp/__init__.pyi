@@ -1,8 +1,4 @@
-from . import certificates
-from . import data
-from . import datasets
-from . import losses
-from . import penalties
+from . import certificates, data, datasets, losses, penalties
 from .estimators import PCA
 
 __version__: str

@@ -28,8 +28,8 @@ def principal_components(
     """Certify principal components of X: invariant subspace, and the leading one.
 
     With S the covariance (divisor n - 1), V the components as columns and L their variances, the residual is
-    max_j |S v_j - l_j v_j| / l_1. It only says that V spans *an* invariant subspace; the second check estimates the
-    norm of S deflated by V, which must not exceed the smallest variance kept.
+    max_j |S v_j - l_j v_j| / l_1 (or |V'V - I|, if that is larger). It only says that V spans *an* invariant
+    subspace; the second check estimates the norm of S deflated by V, which must not exceed the smallest variance kept.
 
     Parameters
     ----------
@@ -74,15 +74,20 @@ def principal_components(
 
 def spectral(apply: Operator, V: Array, values: Array, tol: float, random_state: int = 0) -> Certificate:
     """Certify eigenvectors V (p, k) with eigenvalues ``values`` of the symmetric operator ``apply``."""
-    largest = float(values[0])
+    largest, smallest = float(values.max()), float(values.min())
+    orthonormality = float(np.abs(V.T @ V - np.eye(V.shape[1])).max())
     if largest <= 0:
-        return Certificate(0.0, tol, "global", True, {"deflated norm": 0.0})
+        return Certificate(orthonormality, tol, "global", True, {"deflated norm": 0.0})
     residuals = np.linalg.norm(apply(V) - V * values, axis=0) / largest
     norm = deflated_norm(apply, V, random_state)
     # Eigenvalues are known no better than the residual; ties must pass.
-    dominant = norm <= values[-1] + largest * (residuals[-1] + 1e-10)
+    dominant = bool(norm <= smallest + largest * (residuals.max() + 1e-10))
     return Certificate(
-        float(residuals.max()), tol, "global", bool(dominant), {"residuals": residuals, "deflated norm": norm}
+        max(float(residuals.max()), orthonormality),
+        tol,
+        "global" if dominant else "local",
+        dominant,
+        {"residuals": residuals, "deflated norm": norm},
     )
 
 
@@ -93,21 +98,16 @@ def deflated_norm(apply: Operator, V: Array, random_state: int = 0, steps: int =
     if steps < 1:
         return 0.0
     basis = np.empty((p, steps), order="F")
-    images = np.empty((p, steps), order="F")
-    q = np.random.default_rng(random_state).standard_normal(p)
+    small = np.zeros((steps, steps))
+    q: Array = np.random.default_rng(random_state).standard_normal((p,))
     for j in range(steps):
         for _ in range(2):  # twice is enough
             q = q - V @ (V.T @ q)
             q = q - basis[:, :j] @ (basis[:, :j].T @ q)
-        size = np.linalg.norm(q)
-        if size == 0:
-            steps = j
+        length = float(np.linalg.norm(q))
+        if length == 0:
             break
-        basis[:, j] = q / size
-        image = apply(basis[:, j : j + 1])[:, 0]
-        images[:, j] = image - V @ (V.T @ image)
-        q = images[:, j]
-    if steps == 0:
-        return 0.0
-    small = basis[:, :steps].T @ images[:, :steps]
-    return float(np.linalg.eigvalsh((small + small.T) / 2)[-1])
+        basis[:, j] = q / length
+        q = apply(basis[:, j : j + 1])[:, 0]
+        small[: j + 1, j] = basis[:, : j + 1].T @ q
+    return float(np.linalg.eigvalsh(small, UPLO="U")[-1])

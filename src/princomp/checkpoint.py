@@ -40,7 +40,7 @@ class Checkpoint:
         if self.path is None or not self.path.exists():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as arrays:
+            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 content = {name: arrays[name] for name in arrays.files}
             fingerprint, iteration = str(content.pop("_fingerprint")), int(content.pop("_iteration"))
         except Exception as error:
@@ -66,7 +66,8 @@ class Checkpoint:
         descriptor, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                np.savez(file, **value, _fingerprint=np.array(self.fingerprint), _iteration=np.array(iteration))
+                content: dict[str, Any] = {**value, "_fingerprint": np.array(self.fingerprint)}
+                np.savez(file, **content, _iteration=np.array(iteration))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(name, self.path)

@@ -6,6 +6,8 @@ What a loss must provide, for a residual array ``r`` of any shape:
     sum of rho(r_ij), a float.
 ``gradient(r)``
     rho'(r_ij), an array like ``r``.
+``in_units(unit)``
+    the loss for residuals multiplied by ``unit``, such that it is unit^2 times this one.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ class Loss(Protocol):
     def gradient(self, residual: Array) -> Array:
         """Return rho' entry by entry."""
 
+    def in_units(self, unit: float) -> Loss:
+        """Return the loss for residuals multiplied by ``unit``."""
+
 
 @dataclass(frozen=True)
 class Squared:
@@ -40,6 +45,10 @@ class Squared:
     def gradient(self, residual: Array) -> Array:
         """Return 2 r."""
         return 2.0 * residual
+
+    def in_units(self, unit: float) -> Squared:
+        """Return the same loss."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -75,3 +84,7 @@ class Huber:
     def gradient(self, residual: Array) -> Array:
         """Return 2 r, cut off at +-2 delta."""
         return 2.0 * np.clip(residual, -self.delta, self.delta)
+
+    def in_units(self, unit: float) -> Huber:
+        """Return the loss that turns linear at unit * delta."""
+        return Huber(unit * self.delta)

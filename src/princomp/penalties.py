@@ -6,6 +6,8 @@ What a penalty must provide, for an array ``w`` of any shape:
     h(w), a float.
 ``prox(w, step)``
     the minimiser of 1/2 |z - w|^2 + step h(z) over z, an array like ``w``.
+``times(number)``
+    the penalty number * h.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ class Penalty(Protocol):
     def prox(self, w: Array, step: float) -> Array:
         """Return the minimiser of 1/2 |z - w|^2 + step h(z)."""
 
+    def times(self, number: float) -> Penalty:
+        """Return the penalty number * h."""
+
 
 @dataclass(frozen=True)
 class Zero:
@@ -40,6 +45,10 @@ class Zero:
     def prox(self, w: Array, step: float) -> Array:
         """Return ``w`` itself."""
         return w
+
+    def times(self, number: float) -> Zero:
+        """Return no penalty."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -74,3 +83,7 @@ class L1:
         """Return the soft threshold sign(w) max(|w| - step alpha, 0)."""
         size = np.maximum(np.abs(w) - step * self.alpha, 0.0)
         return np.where(size > 0, np.copysign(size, w), 0.0)
+
+    def times(self, number: float) -> L1:
+        """Return the penalty of weight number * alpha (or the largest weight there is)."""
+        return L1(min(number * self.alpha, float(np.finfo(np.float64).max)))

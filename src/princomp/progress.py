@@ -50,10 +50,15 @@ def watch(estimator: Any, X: Any, attributes: Callable[[Any], dict[str, Any]] | 
     with _progress_line(estimator) as line:
         if line is not None:
             listeners.append(line)
-        # Everyone is told, also after the first who asks to stop.
-        yield lambda state: any([listener(state) for listener in listeners])
+        yield lambda state: _tell_all(listeners, state)
     if context is not None:
         context.call_on_fit_task_end(estimator=estimator, X=X)
+
+
+def _tell_all(listeners: list[Tell], state: Any) -> bool:
+    """Tell everyone, also after the first who asks to stop."""
+    answers = [listener(state) for listener in listeners]
+    return any(answers)
 
 
 def _protocol(estimator: Any, context: Any, X: Any, attributes: Callable[[Any], dict[str, Any]] | None) -> Tell:
@@ -63,9 +68,7 @@ def _protocol(estimator: Any, context: Any, X: Any, attributes: Callable[[Any], 
         metadata = {"objective": state.objective, "residual": state.residual}
         rebuild = None if attributes is None else (lambda: attributes(state))
         return bool(
-            task.call_on_fit_task_end(
-                estimator=estimator, X=X, metadata=metadata, reconstruction_attributes=rebuild
-            )
+            task.call_on_fit_task_end(estimator=estimator, X=X, metadata=metadata, reconstruction_attributes=rebuild)
         )
 
     return tell

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from princomp.checkpoint import Checkpoint
 
+KEPT_BYTES = 2**24  # that a history may take
+
 Array = NDArray[Any]
 Value = Mapping[str, Array]
 
@@ -97,16 +99,21 @@ class History:
     objective: list[float] = field(default_factory=list)
     residual: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-    kept: dict[str, list[Array]] = field(default_factory=dict)
+    kept: dict[str, list[Array]] = field(default_factory=dict)  # values, of every stride-th entry
+    stride: int = 1
 
     def record(self, state: State, seconds: float, keep: tuple[str, ...]) -> None:
-        """Add a state."""
+        """Add a state; values are kept of all entries, or, when that grows too large, of every second, fourth ..."""
+        if keep and len(self) % self.stride == 0:
+            for name in keep:
+                self.kept.setdefault(name, []).append(np.array(state.value[name]))
+            if sum(arrays[0].nbytes * len(arrays) for arrays in self.kept.values()) > KEPT_BYTES:
+                self.kept = {name: arrays[::2] for name, arrays in self.kept.items()}
+                self.stride *= 2
         self.iteration.append(state.iteration)
         self.objective.append(float(state.objective))
         self.residual.append(float(state.residual))
         self.seconds.append(seconds)
-        for name in keep:
-            self.kept.setdefault(name, []).append(np.array(state.value[name]))
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -198,9 +205,11 @@ def run(
         raise
     if state is None:
         raise RuntimeError(f"The solver made no step after iteration {done}.")
-    if status is None:  # the solver has nothing left to do
+    if status is None:
         status = Status(
-            "converged", f"Ended by itself after {state.iteration} iterations, residual {state.residual:.1e}."
+            "stopped",
+            f"No step leads further after {state.iteration} iterations: residual {state.residual:.1e} is above tol "
+            f"{tol:.0e}. Accept this accuracy with tol={2 * state.residual:.0e}.",
         )
     if status:
         store.remove()

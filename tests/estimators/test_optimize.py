@@ -6,7 +6,14 @@ References are made from the formula alone: on the unit sphere |X - X w w'|^2 = 
 import numpy as np
 import pytest
 
-from helpers import data_with_spectrum, error_of_largest, orthonormality_error, relative_error, subspace_sine
+from helpers import (
+    data_with_spectrum,
+    error_of_largest,
+    only_user_warnings,
+    orthonormality_error,
+    relative_error,
+    subspace_sine,
+)
 from princomp import PCA
 from princomp.losses import Huber, Squared
 from princomp.penalties import L1
@@ -218,7 +225,9 @@ def huber(residual, delta):
 @pytest.mark.parametrize("problem", ["tall", "wide"])
 def test_huber_descends(problem, delta):
     X = PROBLEMS[problem]
-    pca = PCA(2, solver="optimize", loss=Huber(delta), random_state=0).fit(X)
+    with only_user_warnings():  # whether it also converges is asked below
+        pca = PCA(2, solver="optimize", loss=Huber(delta), random_state=0).fit(X)
+    assert len(pca.trace_) == 2
     Z = centred(X)
     for entry in pca.trace_:
         loss, parameters = np.asarray(entry["loss"]), np.asarray(entry["parameters"])
@@ -227,6 +236,11 @@ def test_huber_descends(problem, delta):
         ratio = [huber(deflate(Z, w), delta) / value for w, value in zip(parameters, loss, strict=True)]
         assert np.allclose(ratio, ratio[0], rtol=1e-9)
         Z = deflate(Z, parameters[-1])
+
+
+@pytest.mark.parametrize("problem", ["tall", "wide"])
+def test_huber_converges_by_default(problem):
+    assert PCA(2, solver="optimize", loss=Huber(1.0), random_state=0).fit(PROBLEMS[problem]).result_.status
 
 
 def test_huber_with_a_wide_middle_is_the_squared_loss():

@@ -39,7 +39,7 @@ def optimize_run(loss, penalty):
         # made anew for each restart, as a new process would: nothing may be remembered outside the value
         apply = partial(statistics.gram_apply, X)
         evaluate = optimize.squared_loss(apply, total) if loss is None else optimize.any_loss(X, loss)
-        return partial(optimize.optimize, evaluate, penalty=penalty, concave=loss is None, tol=1e-8)
+        return partial(optimize.optimize, evaluate, penalty=penalty, concave=loss is None, tol=1e-8, total=total)
 
     return solver, begin
 

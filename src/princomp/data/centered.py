@@ -16,7 +16,7 @@ Array = NDArray[Any]
 # A tile of a product should stay in the second-level cache, but a tile of a few rows would waste BLAS.
 PRODUCT_BYTES = 2**19
 PRODUCT_ROWS = 128
-WIDE_BYTES = 2**24  # unless rows are so long that this is more
+WIDE_BYTES = 2**21  # unless rows are so long that this is more
 # A Gram matrix adds p x p numbers for each tile: more rows to a tile make that cheap.
 GRAM_ROWS = 1024
 
@@ -124,9 +124,11 @@ def _reduce_tiles(
     block: Any, rows: slice, view: View, fn: Callable[..., Any], combine: Callable[[Any, Any], Any], state: Any
 ) -> Any:
     total = None
-    for tile, where in _tiles(block, rows, view):
-        part = fn(tile, where, *state)
-        total = part if total is None else combine(total, part)
+    # What is not finite shows in the sums, and is then looked for: no warnings on the way.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for tile, where in _tiles(block, rows, view):
+            part = fn(tile, where, *state)
+            total = part if total is None else combine(total, part)
     return total
 
 
@@ -134,6 +136,7 @@ def _map_tiles(
     block: Any, rows: slice, view: View, fn: Callable[..., Any], state: Any, width: int, dtype: Any
 ) -> Array:
     out = np.empty((block.shape[0], width), dtype)
-    for tile, where in _tiles(block, rows, view):
-        out[where.start - rows.start : where.stop - rows.start] = fn(tile, where, *state)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for tile, where in _tiles(block, rows, view):
+            out[where.start - rows.start : where.stop - rows.start] = fn(tile, where, *state)
     return out

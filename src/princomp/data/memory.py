@@ -17,7 +17,7 @@ SINGLE_SHARE = 0.1  # of the memory that is left may go into a copy in single pr
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the precision of results: float32 stays float32, everything else becomes float64."""
-    return np.dtype(np.float32 if dtype == np.float32 else np.float64)
+    return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize == 4 else np.float64)
 
 
 def checked(array: Any, what: str = "X") -> Array:

@@ -27,10 +27,8 @@ def add(total: Any, part: Any) -> Any:
     return total + part
 
 
-def centre(block: Array, mean: Array | None, factor: Array | None, out: Array | None = None) -> Array:
-    """Return (block - 1 mean') diag(factor) in ``out``, or a new float64 array."""
-    if out is None:
-        out = np.empty(block.shape)
+def centre(block: Array, mean: Array | None, factor: Array | None, out: Array) -> Array:
+    """Return (block - 1 mean') diag(factor), put into ``out``."""
     # "unsafe" lets wider numbers come down to the precision of ``out``, after the subtraction.
     np.subtract(block, 0.0 if mean is None else mean, out=out, casting="unsafe")
     if factor is not None:

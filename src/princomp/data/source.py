@@ -57,7 +57,7 @@ def as_rows(X: Any, *, block_rows: int | None = None, block_bytes: int = BLOCK_B
     >>> as_rows(np.ones((10, 3)), block_rows=4)
     <MemoryRows 10 x 3 float64 in 3 blocks>
     """
-    how = {"block_rows": block_rows, "block_bytes": block_bytes}
+    how: dict[str, Any] = {"block_rows": block_rows, "block_bytes": block_bytes}
     if isinstance(X, Rows):
         return X
     if _is_dask(X):

@@ -85,7 +85,7 @@ class CenteredSparse:
         return product
 
     @property
-    def T(self) -> _Transposed:  # noqa: N802  as NumPy's
+    def T(self) -> _Transposed:
         """Return the transpose, good for products only."""
         return _Transposed(self)
 
@@ -94,16 +94,27 @@ class CenteredSparse:
         sums = np.asarray(self._block.sum(axis=axis), dtype=np.float64).reshape(-1)
         return self._factor * (sums - self.shape[0] * self._mean)
 
-    def square_sum(self) -> float:
-        """Return the sum of all squares."""
-        return float(self.square_sums().sum())
-
     def square_sums(self) -> Array:
         """Return the column sums of squares."""
-        squares = np.asarray(self._block.power(2).sum(axis=0), dtype=np.float64).reshape(-1)
-        sums = np.asarray(self._block.sum(axis=0), dtype=np.float64).reshape(-1)
-        centred = squares - self._mean * (2 * sums - self.shape[0] * self._mean)
-        return self._factor**2 * centred
+        block, mean = self._scaled()
+        squares = np.asarray(block.power(2).sum(axis=0), dtype=np.float64).reshape(-1)
+        sums = np.asarray(block.sum(axis=0), dtype=np.float64).reshape(-1)
+        return squares - mean * (2 * sums - self.shape[0] * mean)
+
+    def gram(self) -> Array:
+        """Return the centred block's X'X."""
+        block, mean = self._scaled()
+        sums = np.asarray(block.sum(axis=0), dtype=np.float64).reshape(-1)
+        cross = np.outer(sums - 0.5 * self.shape[0] * mean, mean)
+        return np.asarray((block.T @ block).todense(), dtype=np.float64) - cross - cross.T
+
+    def _scaled(self) -> tuple[Any, Array]:
+        """Return block and mean times the factor: before squaring, where it matters to overflow."""
+        if (self._factor == 1.0).all():
+            return self._block, self._mean
+        block = self._block.copy()
+        block.data = block.data * self._factor[block.indices]
+        return block, self._mean * self._factor
 
 
 class _Transposed:
@@ -113,12 +124,9 @@ class _Transposed:
         self._of = of
 
     def __matmul__(self, other: Any) -> Array:
-        block, mean, factor = self._of._block, self._of._mean, self._of._factor
         if other is self._of:
-            sums = np.asarray(block.sum(axis=0), dtype=np.float64).reshape(-1)
-            gram = np.asarray((block.T @ block).todense(), dtype=np.float64)
-            cross = np.outer(sums - 0.5 * len(block.indptr[1:]) * mean, mean)
-            return factor[:, None] * (gram - cross - cross.T) * factor
+            return self._of.gram()
+        block, mean, factor = self._of._block, self._of._mean, self._of._factor
         product = block.T @ other
         if other.ndim == 2:
             return factor[:, None] * (product - np.outer(mean, other.sum(axis=0)))

@@ -16,10 +16,10 @@ from princomp.data.rows import Rows, centre
 
 Array = NDArray[Any]
 
-# Rows (or cells, if rows are long) whose mean serves as the shift. Never the first row alone: its distance from the mean may be any number of
-# standard deviations, while that of m rows among n is at most sqrt(n / m) of them.
+# Rows (or cells, if rows are long) whose mean serves as the shift. The distance of the mean of m rows from that of all
+# n is at most sqrt(n / m) standard deviations, so more than one row where that can be.
 SHIFT_ROWS = 1024
-SHIFT_CELLS = 2**20
+SHIFT_CELLS = 2**18
 # The mean may be this many standard deviations from the shift before a second pass about the mean itself is made:
 # the digits lost go with the square.
 SHIFT_TOLERANCE = 10.0
@@ -60,7 +60,7 @@ class Moments:
 def _sums(block: Any, rows: slice) -> tuple[Array, Array]:
     if isinstance(block, np.ndarray):
         return np.ones(len(block)) @ block, np.asarray(np.vdot(block, block))
-    return block.sum(axis=0), np.asarray(block.square_sum())
+    return block.sum(axis=0), np.asarray(block.square_sums().sum())
 
 
 def _column_squares(block: Any, rows: slice) -> tuple[Array, Array]:
@@ -84,14 +84,16 @@ def _apply(block: Any, rows: slice, V: Array) -> Array:
 
 
 def _apply_transpose(block: Any, rows: slice, U: Array) -> Array:
+    if isinstance(block, np.ndarray):
+        return (U[rows].T @ block).T  # in Fortran order, which LAPACK works on in place
     product: Array = block.T @ U[rows]
     return product
 
 
 def _pick(block: Any, rows: slice, wanted: Array) -> Array:
     """Return some rows of a raw block, as they are stored but dense."""
-    picked = block[wanted[(wanted >= rows.start) & (wanted < rows.stop)] - rows.start]
-    return np.array(picked) if isinstance(picked, np.ndarray) else picked.toarray()
+    picked = block[wanted[(wanted >= rows.start) & (wanted < rows.stop)] - rows.start]  # by index: a copy
+    return np.asarray(picked) if isinstance(picked, np.ndarray) else picked.toarray()
 
 
 def _copy(block: Array, rows: slice) -> Array:
@@ -125,16 +127,20 @@ def take(X: Centered, wanted: Array) -> Array:
     wanted = np.unique(wanted)
     blocks = np.unique(np.searchsorted(X.rows.offsets, wanted, side="right") - 1)
     picked: Array = X.rows.reduce(_pick, wanted, blocks=blocks.tolist(), combine=_stack)
-    return centre(picked, X.mean, X.factor)
+    out = picked if picked.dtype == np.float64 else np.empty(picked.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return centre(picked, X.mean, X.factor, out)
 
 
 def shift(rows: Rows) -> Array:
     """Return the mean of the first rows: a point near the mean to take moments about."""
     n = min(rows.shape[0], SHIFT_ROWS, max(SHIFT_CELLS // rows.shape[1], 1))
     first = take(Centered(rows), np.arange(n))
+    origin = first[0].copy()
     with np.errstate(over="ignore", invalid="ignore"):
         # About the first row: a plain mean of numbers near 1e10 costs digits.
-        near: Array = first[0] + (first - first[0]).mean(axis=0)
+        first -= origin
+        near: Array = origin + first.mean(axis=0)
     return np.nan_to_num(near, nan=0.0, posinf=0.0, neginf=0.0)
 
 
@@ -187,8 +193,7 @@ def column_faults(rows: Rows) -> tuple[Array, Array, Array]:
     """Return, by column: how many NaN, how many infinite cells, and the largest distance from a shift."""
     about = shift(rows)
     dense = Centered(rows, about, dense_tiles=True)
-    with np.errstate(over="ignore", invalid="ignore"):
-        nan, inf, largest = dense.reduce(_faults, combine=_merge_faults)
+    nan, inf, largest = dense.reduce(_faults, combine=_merge_faults)
     return nan, inf, largest
 
 

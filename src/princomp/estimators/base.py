@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from princomp._version import __version__
-from princomp.data import Rows, as_rows, statistics
+from princomp.data import Centered, Rows, as_rows, statistics
 from princomp.data.frames import is_frame
 from princomp.progress import CallbackSupport
 
@@ -29,14 +29,18 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         rows = as_rows(X)
         n, p = rows.shape
         name = type(self).__name__
+        least = f"while a minimum of {least_rows} is required by {name}."
         if p < 1:
-            raise ValueError(f"Found array with 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required by {name}.")
-        if n < least_rows:
             raise ValueError(
-                f"Found array with {n} sample(s) (shape=({n}, {p})) while a minimum of {least_rows} is required by {name}."
+                f"Found array with 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required by {name}."
             )
+        if n < least_rows:
+            raise ValueError(f"Found array with {n} sample(s) (shape=({n}, {p})) {least}")
         # validate_data compares names and counts, and words the errors as scikit-learn's users know them.
-        validate_data(self, X if is_frame(X) else rows, reset=reset, skip_check_array=True)
+        try:
+            validate_data(self, X if is_frame(X) else rows, reset=reset, skip_check_array=True)
+        except ValueError as error:
+            raise ValueError(f"{error}{_first_difference(rows.names, self)}") from None
         if reset and rows.names is not None and not is_frame(X):
             self.feature_names_in_ = np.array(rows.names, dtype=object)
         return rows
@@ -56,11 +60,14 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         """Return a generator seeded by ``random_state`` (int, RandomState or None)."""
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _fingerprint(self, *parts: Any) -> str:
-        """Return a digest of class, version and the given parts, by which a checkpoint knows its fit."""
-        digest = hashlib.sha256(f"{type(self).__name__} {__version__}".encode())
-        for part in parts:
-            digest.update(np.asarray(part).tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
+    def _fingerprint(self, rows: Rows) -> str:
+        """Return a digest of class, version, parameters and a sample of the data: a checkpoint knows its fit by it."""
+        watching = ("callback", "checkpoint", "verbose", "max_iter", "tol")  # do not change the course of a fit
+        parameters = {name: value for name, value in self.get_params().items() if name not in watching}
+        digest = hashlib.sha256(f"{type(self).__name__} {__version__} {parameters} {rows.shape}".encode())
+        some = np.unique(np.linspace(0, rows.shape[0] - 1, 8).astype(int))
+        digest.update(statistics.take(Centered(rows), some).tobytes())
+        digest.update(statistics.moments(rows, by_column=True).mean.tobytes())
         return digest.hexdigest()
 
     @property
@@ -68,8 +75,19 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         return int(self.n_components_)
 
 
-def check_values(rows: Rows, names: Any = None) -> float:
-    """Raise ValueError if a value is NaN or infinite, naming its column; else return the largest deviation.
+def _first_difference(names: tuple[str, ...] | None, estimator: Any) -> str:
+    """Say where columns first differ from those of the fit, in a further line of scikit-learn's message."""
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if names is None or fitted is None:
+        return ""
+    for j, (now, then) in enumerate(zip(names, fitted, strict=False)):
+        if now != then:
+            return f"The first difference: column {j} is {now!r}, but was {then!r} when fitted.\n"
+    return ""
+
+
+def check_values(rows: Rows, names: Any = None) -> Array:
+    """Raise ValueError if a value is NaN or infinite, naming its column; else return each column's largest deviation.
 
     It costs a pass, so it is called only when sums came out wrong.
     """
@@ -84,4 +102,4 @@ def check_values(rows: Rows, names: Any = None) -> float:
             raise ValueError(f"Input X contains {kind} in {column}{more}, in {int(count[j])} row(s) of it. {hint}.")
     if not np.isfinite(largest).all():
         raise ValueError("Input X spans more than float64 holds (inf when centred). Divide it by a constant first.")
-    return float(largest.max())
+    return largest

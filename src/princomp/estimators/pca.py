@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from os import PathLike
@@ -14,42 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from princomp import certificates
 from princomp.data import Centered, Rows, as_rows, statistics
-from princomp.data.statistics import Moments
 from princomp.estimators.base import Estimator, check_values
+from princomp.estimators.decompose import SOLVERS, choose_solver, decompose, decompose_covariance
 from princomp.estimators.spectrum import Spectrum, count_components
-from princomp.losses import Loss, Squared
-from princomp.penalties import Penalty, Zero
+from princomp.losses import Loss
+from princomp.penalties import Penalty
 from princomp.progress import watch, with_callbacks
-from princomp.result import Certificate, Result, State, run
-from princomp.solvers import eigh, krylov, optimize, svd
+from princomp.result import Callback, Result, State, run
 
 Array = NDArray[Any]
-
-SOLVERS = ("auto", "eigh", "svd", "krylov", "optimize")
-
-# Squares are safe from overflow and underflow while their sum lies between these; outside, X is multiplied by a power
-# of two first, which is exact.
-SAFE_TOTAL = (1e-100, 1e100)
-
-
-def choose_solver(n: int, p: int, k: int) -> str:
-    """Return the solver that ``"auto"`` means.
-
-    ===================================  =========  =================================================
-    data (n, p), k components            solver     because
-    ===================================  =========  =================================================
-    n and p at most 500                  svd        exact to the last digit, and costs nothing
-    the smaller side at most 1000        eigh       one pass and a small eigenproblem
-    k above an eighth of that side       eigh       few vectors are no saving any more
-    otherwise                            krylov     a few passes with k / 2 vectors each
-    ===================================  =========  =================================================
-    """
-    if max(n, p) <= 500:
-        return "svd"
-    side = min(n, p)
-    return "eigh" if side <= 1000 or k > side / 8 else "krylov"
 
 
 class PCA(Estimator):
@@ -66,7 +39,7 @@ class PCA(Estimator):
     solver : {"auto", "eigh", "svd", "krylov", "optimize"}, default "auto"
         "eigh": eigenproblem of the smaller side. "svd": singular value decomposition, best for small components.
         "krylov": randomised block Krylov, for few components of large data. "optimize": reconstruction error
-        minimised one component at a time, with any ``loss`` and ``penalty``. "auto": see `choose_solver`.
+        minimised one component at a time, with any ``loss`` and ``penalty``. "auto": by the shape of the data.
     center : bool, default True
         Subtract the mean.
     scale : bool, default False
@@ -81,7 +54,7 @@ class PCA(Estimator):
     tol : float, default 1e-6
         Bound on the eigen-residual relative to the leading eigenvalue (exact solvers end far below).
     max_iter : int, default 1000
-        Bound on iterations of "krylov" (products with X) and "optimize" (steps, all components together).
+        Bound on iterations of "krylov" (products with X) and "optimize" (steps, for each component).
     random_state : int, RandomState or None, default None
         Seed of the random starts of "krylov" and "optimize".
     verbose : int, default 0
@@ -120,7 +93,8 @@ class PCA(Estimator):
     certificate_ : Certificate
         Eigen-residual, and whether anything larger was left out.
     trace_ : list of dict
-        Only "optimize": for each component the ``"loss"`` and the ``"parameters"`` after every step.
+        Only "optimize": for each component the ``"loss"`` and the ``"parameters"`` after every step (or, once these
+        would take more than 16 MiB, after every second, fourth ... step).
 
     Examples
     --------
@@ -208,16 +182,36 @@ class PCA(Estimator):
     def _fit(self, X: Any) -> None:
         rows = self._open(X, reset=True, least_rows=2)
         n, p = rows.shape
-        most = self._check_parameters(min(n, p))
-        solver = choose_solver(n, p, most) if self.solver == "auto" else self.solver
+        k = self._check_parameters(min(n, p))
+        solver = choose_solver(n, p, k) if self.solver == "auto" else self.solver
         if solver in ("krylov", "optimize") and not isinstance(self.n_components, Integral | None):
             raise ValueError(
                 f'n_components={self.n_components!r} needs all variances, which solver="{solver}" does not compute. '
                 'Use solver="eigh" or "svd", or give a number.'
             )
         with watch(self, X) as tell:
-            spectrum = self._decompose(rows, most, solver, tell)
-        self._keep(spectrum, rows.dtype)
+            drive = partial(self._run, rows, tell)
+            found = decompose(
+                rows,
+                k,
+                solver,
+                center=self.center,
+                scale=self.scale,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                rng=self._generator(),
+                drive=drive,
+                loss=self.loss,
+                penalty=self.penalty,
+                names=getattr(self, "feature_names_in_", None),
+            )
+        self._keep(found, rows.dtype)
+
+    def _run(self, rows: Rows, tell: Callback, *args: Any, **kwargs: Any) -> Result:
+        """Run an iterative solver under this estimator's limits, for these data."""
+        if self.checkpoint is not None:
+            kwargs |= {"checkpoint": self.checkpoint, "fingerprint": self._fingerprint(rows)}
+        return run(*args, callback=tell, **kwargs)
 
     def _fit_covariance(self, S: Any, n_samples: int | None) -> None:
         rows = self._open(S, reset=True)
@@ -226,30 +220,20 @@ class PCA(Estimator):
             raise ValueError(f"A covariance matrix is square, got shape {rows.shape}. For data, call fit.")
         if n_samples is not None and n_samples < 2:
             raise ValueError(f"n_samples must be at least 2, got {n_samples}.")
+        if self.solver not in ("auto", "eigh"):
+            raise ValueError(f'fit_covariance uses solver="eigh" only, got {self.solver!r}.')
+        k = self._check_parameters(p)
         matrix = statistics.whole(Centered(rows))
         if not np.isfinite(matrix).all():
             check_values(rows, getattr(self, "feature_names_in_", None))
         if np.abs(matrix - matrix.T).max() > 1e-8 * np.abs(matrix).max():
             raise ValueError("A covariance matrix is symmetric; this one is not.")
-        most = self._check_parameters(p)
-        if self.solver not in ("auto", "eigh"):
-            raise ValueError(f'fit_covariance uses solver="eigh" only, got {self.solver!r}.')
-        deviation = np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), 1.0)) if self.scale else None
-        if deviation is not None:
-            matrix = matrix / np.outer(deviation, deviation)
-        spectrum = self._eigh_of_scatter(matrix, most, float(np.trace(matrix)))
-        count = n_samples or 0
-        # A covariance is a scatter matrix of divisor one.
-        freedom = 1.0 if n_samples is None else n_samples - 1.0
-        spectrum = replace(
-            spectrum, values=spectrum.values * freedom, total=spectrum.total * freedom, count=count, scale=deviation
-        )
-        self._keep(replace(spectrum, mean=np.zeros(p), freedom=freedom), rows.dtype)
+        self._keep(decompose_covariance(matrix, k, n_samples, scale=self.scale, tol=self.tol), rows.dtype)
 
     def _check_parameters(self, most: int) -> int:
         """Return how many components to compute, at the most ``most``; complain about parameters that mean nothing."""
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {self.solver!r}.")
+        if self.solver not in ("auto", *SOLVERS):
+            raise ValueError(f"solver must be one of auto, {', '.join(SOLVERS)}, got {self.solver!r}.")
         if self.solver != "optimize" and (self.loss is not None or self.penalty is not None):
             raise ValueError('loss and penalty are for solver="optimize" only.')
         if not (isinstance(self.tol, Real) and self.tol >= 0):
@@ -257,111 +241,6 @@ class PCA(Estimator):
         if not (isinstance(self.max_iter, Integral) and self.max_iter >= 1):
             raise ValueError(f"max_iter must be an integer of at least 1, got {self.max_iter!r}.")
         return count_components(self.n_components, most)
-
-    def _decompose(self, rows: Rows, k: int, solver: str, tell: Callable[[State], bool]) -> Spectrum:
-        """Return the spectrum of X, computed in units in which squares neither overflow nor vanish."""
-        n, p = rows.shape
-        in_scatter = solver == "eigh" and n >= p
-        measure = partial(statistics.moments, rows, center=self.center, scatter=in_scatter, by_column=self.scale)
-        found, unit = measure(), 1.0
-        if not SAFE_TOTAL[0] < found.total < SAFE_TOTAL[1]:
-            largest = check_values(rows, getattr(self, "feature_names_in_", None))
-            unit = 0.5 ** np.clip(np.frexp(largest)[1], -1000, 1000) if largest > 0 else 1.0
-            if unit != 1.0:
-                found = measure(factor=np.full(p, unit))
-        deviation = None
-        if self.scale:
-            spread = np.sqrt(np.maximum(found.squares, 0.0) / (n - 1))
-            deviation = np.where(spread > 0, spread, 1.0)
-        if in_scatter:
-            scatter = found.scatter if deviation is None else found.scatter / np.outer(deviation, deviation)
-            total = found.total if deviation is None else float(np.trace(scatter))
-            spectrum = self._eigh_of_scatter(scatter, k, total)
-        else:
-            factor = None if unit == 1.0 and deviation is None else unit / (1.0 if deviation is None else deviation)
-            X = found.centered(rows, factor if factor is None else np.broadcast_to(factor, p))
-            total = found.total if deviation is None else float(((spread / deviation) ** 2).sum() * (n - 1))
-            spectrum = self._iterate_or_svd(X, k, solver, total, found, tell)
-        return replace(
-            spectrum,
-            count=n,
-            freedom=n - 1.0,
-            mean=found.mean,
-            scale=None if deviation is None else deviation / unit,
-            unit=unit if deviation is None else 1.0,
-        )
-
-    def _eigh_of_scatter(self, S: Array, k: int, total: float) -> Spectrum:
-        values, V = eigh.leading_eigenpairs(S, k)
-        certificate = certificates.spectral(lambda W: S @ W, V, values, self.tol)
-        return Spectrum("eigh", np.maximum(values, 0.0), V, total, certificate)
-
-    def _iterate_or_svd(
-        self, X: Centered, k: int, solver: str, total: float, found: Moments, tell: Callable[[State], bool]
-    ) -> Spectrum:
-        if total <= 0:
-            # Nothing varies: any orthonormal vectors are principal components.
-            V = np.eye(X.shape[1], k)
-            return Spectrum(solver, np.zeros(k), V, 0.0, Certificate(0.0, self.tol, "global", True))
-        if solver == "krylov":
-            return self._krylov(X, k, total, found, tell)
-        if solver == "optimize":
-            return self._optimize(X, k, total, found, tell)
-        values, V = eigh.eigh_of_rows(X, k) if solver == "eigh" else svd.svd(X, k)
-        certificate = certificates.spectral(partial(statistics.gram_apply, X), V, values, self.tol)
-        return Spectrum(solver, values, V, total, certificate)
-
-    def _run(self, *args: Any, found: Moments, total: float, tell: Callable[[State], bool], **kwargs: Any) -> Result:
-        fingerprint = self._fingerprint(
-            found.mean, found.count, total, self.n_components, self.solver, self.scale, self.loss, self.penalty
-        )
-        return run(
-            *args,
-            max_iter=self.max_iter,
-            callback=tell,
-            checkpoint=self.checkpoint,
-            fingerprint=fingerprint,
-            **kwargs,
-        )
-
-    def _krylov(self, X: Centered, k: int, total: float, found: Moments, tell: Callable[[State], bool]) -> Spectrum:
-        n, p = X.shape
-        by_rows = p > krylov.WIDE * n
-        rough = krylov.may_begin_roughly(n, p, total)
-        begin = krylov.start(n if by_rows else p, k, self._generator(), rough=rough)
-        apply = partial(_apply_scatter, X, by_rows=by_rows)
-        in_single = partial(_apply_scatter, X.in_single(), by_rows=by_rows) if rough else None
-        steps = partial(krylov.krylov, apply, k=k, total=total, rough=in_single)
-        result = self._run(steps, begin, tol=self.tol, found=found, total=total, tell=tell, scope="global")
-        values, V = result.value["values"], krylov.vectors(result.value)
-        if by_rows:
-            values, V = eigh.svd_of_projection(statistics.apply_transpose(X, V))
-        # Some eigenvalue lies within the residual; rounding adds a little.
-        error = result.value["residuals"] + 50 * np.finfo(float).eps * values[0]
-        certificate = replace(result.certificate, dominant=True, details={"error": error})
-        return Spectrum("krylov", np.maximum(values, 0.0), V, total, certificate, result)
-
-    def _optimize(self, X: Centered, k: int, total: float, found: Moments, tell: Callable[[State], bool]) -> Spectrum:
-        loss, penalty = self.loss or Squared(), self.penalty or Zero()
-        squared = isinstance(loss, Squared)
-        apply = partial(statistics.gram_apply, X)
-        evaluate = optimize.squared_loss(apply, total) if squared else optimize.any_loss(X, loss)
-        starts = self._generator().standard_normal((k, X.shape[1]))
-        if not isinstance(penalty, Zero):
-            # A penalised objective has many local minima: begin at the plain components.
-            starts = self._iterate_or_svd(X, k, choose_solver(*X.shape, k), total, found, tell).V.T
-        begin = optimize.start(starts)
-        # A direction is only as good as the residual over the gap to the next eigenvalue: a hundred times tighter.
-        tol = 0.01 * self.tol
-        steps = partial(optimize.optimize, evaluate, penalty=penalty, concave=squared, tol=tol)
-        keep = ("w", "component")
-        result = self._run(steps, begin, tol=tol, found=found, total=total, tell=tell, keep=keep)
-        V = np.vstack([result.value["components"], result.value["w"]]).T
-        values = optimize.captured(apply, V)
-        certificate = replace(result.certificate, tol=self.tol)
-        if squared and isinstance(penalty, Zero):
-            certificate = certificates.spectral(apply, V, values, self.tol)
-        return Spectrum("optimize", values, V, total, certificate, result)
 
     def _keep(self, found: Spectrum, dtype: Any) -> None:
         """Derive all attributes: the one place."""
@@ -381,7 +260,7 @@ class PCA(Estimator):
             self.noise_variance_ = dtype.type(kept.noise_variance)
             self.singular_values_ = kept.singular_values.astype(dtype)
         self.explained_variance_ratio_ = kept.ratio.astype(dtype)
-        self.result_ = kept.result()
+        self.result_ = kept.result(dtype)
         self.certificate_ = self.result_.certificate
         self.n_iter_ = self.result_.n_iter
         self.__dict__.pop("trace_", None)
@@ -529,14 +408,6 @@ class PCA(Estimator):
         return tags
 
 
-def _apply_scatter(X: Centered, V: Array, *, by_rows: bool) -> Array:
-    """Return X'X V, or XX'V."""
-    if by_rows:
-        product: Array = statistics.apply(X, statistics.apply_transpose(X, V))
-        return product
-    return statistics.gram_apply(X, V)
-
-
 def _back(block: Array, rows: slice, back: Array, mean: Array) -> Array:
     return block @ back + mean
 
@@ -551,13 +422,16 @@ def _mahalanobis(block: Array, rows: slice, V: Array, variances: Array, noise: f
 def _warn_of(found: Spectrum, k: int, *, asked: bool, dtype: Any) -> None:
     """Warn of what makes the answer less than the user expects; one warning at the most."""
     kept = found.leading(k)
+    with np.errstate(over="ignore"):
+        overflow = not np.isfinite(kept.variances.astype(dtype)).all()
     if found.total <= 0:
         message = "X does not vary (all rows are equal): every variance is 0 and the components are arbitrary."
-    elif not np.isfinite(kept.variances.astype(dtype)).all():
+    elif overflow:
         message = f"A variance is larger than {dtype} holds and is given as inf. Divide X by a constant to avoid it."
     elif asked and kept.rank < k:
         message = (
-            f"X has numerical rank {kept.rank}: components {kept.rank + 1} to {k} carry no variance and are arbitrary."
+            f"X has numerical rank {kept.rank}: components {kept.rank + 1} to {k} are rounding, and arbitrary. "
+            "If columns differ in scale by many orders of magnitude, scale=True gives each its say."
         )
     else:
         return
@@ -566,6 +440,9 @@ def _warn_of(found: Spectrum, k: int, *, asked: bool, dtype: Any) -> None:
 
 def _trace(result: Result, k: int) -> list[dict[str, Array]]:
     """Return losses and parameters after every step, component by component."""
-    component = np.array(result.history.kept["component"])
-    losses, parameters = np.array(result.history.objective), np.array(result.history.kept["w"])
+    if not len(result.history):  # nothing varies: there was nothing to do
+        return [{"loss": np.zeros(0), "parameters": np.zeros((0, len(result.value["V"])))} for _ in range(k)]
+    history = result.history
+    component, parameters = np.array(history.kept["component"]), np.array(history.kept["w"])
+    losses = np.array(history.objective[:: history.stride])
     return [{"loss": losses[component == j], "parameters": parameters[component == j]} for j in range(k)]

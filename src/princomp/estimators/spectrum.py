@@ -14,6 +14,9 @@ from princomp.result import Certificate, Result, Status
 Array = NDArray[Any]
 
 
+TIE = 32 * np.finfo(np.float64).eps  # entries this close may change places by rounding
+
+
 @dataclass(frozen=True)
 class Spectrum:
     """Leading eigenvalues and vectors of X'X, X in units that a solver chose."""
@@ -89,14 +92,19 @@ class Spectrum:
             return int(np.argmax(reached)) + 1 if reached.any() else len(self.values)
         return len(self.values)
 
-    def result(self) -> Result:
-        """Return what `result_` holds."""
+    def result(self, dtype: Any) -> Result:
+        """Return what `result_` holds; ``dtype`` is that of the attributes, whose rounding counts as error."""
         value = {"V": self.V, "variances": self.variances}
+        certificate = self.certificate
+        if "error" in certificate.details:
+            with np.errstate(over="ignore"):
+                error = certificate.details["error"][: len(self.values)] / self.freedom / self.unit / self.unit
+            error = error + np.finfo(dtype).eps * self.variances
+            certificate = replace(certificate, details={**certificate.details, "error": error})
         if self.run is not None:
-            run = self.run
-            return replace(run, value=value, objective=self.left, certificate=self.certificate)
+            return replace(self.run, value=value, objective=self.left, certificate=certificate)
         status = Status("exact", "Solved exactly, up to rounding.")
-        return Result(value, self.left, self.certificate, status)
+        return Result(value, self.left, certificate, status)
 
 
 def signs(V: Array) -> Array:
@@ -105,7 +113,7 @@ def signs(V: Array) -> Array:
     Of entries that tie up to rounding the first decides, so that noise does not.
     """
     size = np.abs(V)
-    first = np.argmax(size >= (1 - 1e-8) * size.max(axis=0), axis=0)
+    first = np.argmax(size >= (1 - TIE) * size.max(axis=0), axis=0)
     return np.where(V[first, np.arange(V.shape[1])] < 0, -1.0, 1.0)
 
 
@@ -117,10 +125,10 @@ def count_components(n_components: Any, most: int) -> int:
     if isinstance(n_components, bool) or not isinstance(n_components, Real):
         raise ValueError(f"{valid}; got {n_components!r}.")
     if isinstance(n_components, Integral):
-        if not 1 <= n_components <= most:
+        if not 1 <= int(n_components) <= most:
             raise ValueError(f"{valid}; got {n_components}.")
         return int(n_components)
-    if not 0 < n_components <= 1:
+    if not 0 < float(n_components) <= 1:
         raise ValueError(f"{valid}; got {n_components!r}.")
     return most
 

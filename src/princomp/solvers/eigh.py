@@ -55,6 +55,6 @@ def svd_of_projection(W: Array) -> tuple[Array, Array]:
     """
     from scipy.linalg import qr
 
-    Q, R = qr(W, mode="economic", check_finite=False)
+    Q, R = qr(W, mode="economic", check_finite=False, overwrite_a=True)
     P, s, _ = np.linalg.svd(R)
     return s**2, Q @ P

@@ -51,13 +51,14 @@ def start(side: int, k: int, rng: np.random.Generator, *, rough: bool = False) -
     return _begin(rng.standard_normal((side, block_size(k, side))), rough, 0)
 
 
-def _begin(vectors: Array, rough: bool, iteration: int) -> Value:
+def _begin(vectors: Array, rough: bool, iteration: int) -> dict[str, Array]:
     return {
         "basis": np.zeros((len(vectors), 0)),
         "projected": np.zeros((0, 0)),
         "block": np.linalg.qr(vectors)[0],
         "values": np.zeros(0),
         "residuals": np.zeros(0),
+        "next": np.array(0.0),
         "rough": np.array(rough),
         "iteration": np.array(iteration),
     }
@@ -90,13 +91,14 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
     Yields
     ------
     State
-        ``value["values"]`` (k,) descending, ``["residuals"]`` (k,); `vectors` gives the vectors.
+        ``value["values"]`` (k,) descending, ``["residuals"]`` (k,), ``["next"]`` the largest Ritz value beyond those;
+        `vectors` gives the vectors.
     """
     B, T, Q = value["basis"], value["projected"], value["block"]
     roughly, iteration = bool(value["rough"]), int(value["iteration"])
     capacity = min(len(Q), max(BASIS_COLUMNS, 6 * k))
     store = _store(B, capacity)
-    checked = B.shape[1]
+    checked, following = B.shape[1], float(value["next"])
     while True:
         if B.shape[1] + Q.shape[1] > capacity and B.shape[1] > 0:
             B, T = _restart(B, T, k + Q.shape[1])
@@ -112,7 +114,9 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
         if not exhausted and m + b < max(k, checked * (1 + GROWTH)):
             continue
         checked = m + b
-        values, Y = leading_eigenpairs(T, min(k, m + b))
+        values, Y = leading_eigenpairs(T, min(k + 1, m + b))
+        if len(values) > k:
+            following, values, Y = values[k], values[:k], Y[:, :k]
         residuals = np.linalg.norm(coupling @ Y[m:], axis=0) if not exhausted else np.zeros(len(values))
         residual = _measure(values, residuals) if len(values) == k else np.inf
         state = {
@@ -121,11 +125,12 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
             "block": Q,
             "values": values,
             "residuals": residuals,
+            "next": np.array(following),
             "rough": np.array(roughly),
             "iteration": np.array(iteration),
         }
         if roughly and (residual <= ROUGH or exhausted):
-            state = _begin(B @ Y, False, iteration) | {"values": values, "residuals": residuals}
+            state = _begin(B @ Y, False, iteration) | {key: state[key] for key in ("values", "residuals", "next")}
             B, T, Q, roughly = state["basis"], state["projected"], state["block"], False
             store, checked, exhausted = _store(B, capacity), 0, False
             residual += SINGLE

@@ -19,13 +19,20 @@ from numpy.typing import NDArray
 
 from princomp.data import Centered
 from princomp.losses import Loss
-from princomp.penalties import Penalty
+from princomp.penalties import Penalty, Zero
 from princomp.result import State, Value
 
 Array = NDArray[Any]
 
 MEMORY = 6  # steps that the extrapolation looks back on
 MAX_DOUBLINGS = 60
+# A step shorter than tol means an angle to the optimum of tol over the relative gap; allow for a gap of one percent.
+GAP = 0.01
+MAX_STEPS = 1000  # after which a component is left where it is, so that the next can be found
+# Below this share of |X|^2 a gradient is rounding: nothing is left to find.
+NOTHING = 1e-13
+# F itself is known to this share of |X|^2.
+ROUNDING = 2 * np.finfo(np.float64).eps
 
 
 class Smooth(NamedTuple):
@@ -35,14 +42,15 @@ class Smooth(NamedTuple):
     gradient: Array
 
 
-def squared_loss(apply: Callable[[Array], Array], total: float) -> Callable[[Array, Array], Smooth]:
-    """Return f(w; W) = |Z - Z w w'|^2 = |Z|^2 - w'Z'Zw, Z = X deflated by W (j, p), from products with S = X'X."""
+Evaluate = Callable[[Array, Array], Smooth]  # (w, components found before) -> f at w
 
+
+def squared_loss(apply: Callable[[Array], Array], total: float) -> Evaluate:
+    """Return f(w; W) = |Z - Z w w'|^2 = |Z|^2 - w'Z'Zw, Z = X deflated by W (j, p), from products with S = X'X."""
     taken: list[float] = []  # by each component found; they never change
 
     def evaluate(w: Array, W: Array) -> Smooth:
-        for i in range(len(taken), len(W)):
-            taken.append(float(_deflated(apply, W[:i], W[i]) @ W[i]))
+        taken.extend(float(_deflated(apply, W[:i], W[i]) @ W[i]) for i in range(len(taken), len(W)))
         image = _deflated(apply, W, w)
         return Smooth(total - sum(taken[: len(W)]) - float(w @ image), -2.0 * image)
 
@@ -64,9 +72,8 @@ def captured(apply: Callable[[Array], Array], V: Array) -> Array:
     return np.array([_deflated(apply, V[:, :j].T, V[:, j]) @ V[:, j] for j in range(V.shape[1])])
 
 
-def any_loss(X: Centered, loss: Loss) -> Callable[[Array, Array], Smooth]:
+def any_loss(X: Centered, loss: Loss) -> Evaluate:
     """Return f(w; W) = sum rho(Z - Z w w') for any loss, by a pass over the data."""
-
     dense = X.in_dense_tiles()
 
     def evaluate(w: Array, W: Array) -> Smooth:
@@ -87,23 +94,34 @@ def _loss_and_gradient(Z: Array, rows: slice, loss: Loss, w: Array, W: Array) ->
 
 def start(starts: Array) -> Value:
     """Return the value before the first step; ``starts`` (k, p) holds a starting direction for each component."""
-    k, p = starts.shape
+    starts = starts / np.linalg.norm(starts, axis=1, keepdims=True)
     return {
-        "components": np.zeros((0, p)),
-        "w": starts[0] / np.linalg.norm(starts[0]),
         "starts": starts,
-        "points": np.zeros((0, p)),
-        "images": np.zeros((0, p)),
-        "lipschitz": np.array(0.0),
-        "objectives": np.zeros(0),
-        "residuals": np.zeros(0),
+        "found": np.zeros((0, starts.shape[1])),  # components that are done
+        "w": starts[0],  # where the component under way stands
+        "next": starts[0],  # where it goes
+        "done": np.array(False),
+        "steps": np.array(0),  # of this component
+        "worst": np.array(0.0),  # residual of those done
+        **_forget(starts.shape[1]),
         "iteration": np.array(0),
         "component": np.array(0),
     }
 
 
+def _forget(p: int) -> Value:
+    """Return the memory of a component that has just begun."""
+    return {"points": np.zeros((0, p)), "images": np.zeros((0, p)), "lipschitz": np.array(0.0)}
+
+
+def components(value: Value, k: int) -> Array:
+    """Return the components, (k, p); those not begun are where they would start."""
+    known = np.vstack([value["found"], value["w"]])
+    return np.vstack([known, value["starts"][len(known) :]])[:k]
+
+
 def optimize(
-    evaluate: Callable[[Array, Array], Smooth], value: Value, *, penalty: Penalty, concave: bool, tol: float
+    evaluate: Evaluate, value: Value, *, penalty: Penalty, concave: bool, tol: float, total: float
 ) -> Iterator[State]:
     """Yield states that descend, component after component.
 
@@ -119,6 +137,8 @@ def optimize(
         Whether f is concave on the sphere, so that L = 0 majorises it.
     tol : float
         A component whose residual is within ``tol`` is done.
+    total : float
+        |X|^2, to tell a gradient from rounding.
 
     Yields
     ------
@@ -127,67 +147,71 @@ def optimize(
         ``residual`` is infinite until the last component is under way: the answer as a whole is not there before.
     """
     value = dict(value)
-    k = len(value["starts"])
+    k, p = value["starts"].shape
+    plain = isinstance(penalty, Zero) and concave
     while True:
-        W, w, iteration = value["components"], value["w"], int(value["iteration"])
+        if value["done"]:
+            component = len(value["found"]) + 1
+            if component == k:
+                return
+            found = np.vstack([value["found"], value["w"]])
+            begin = value["starts"][component]
+            value |= {"found": found, "next": _outside(begin, found) if plain else begin, **_forget(p)}
+            value |= {"component": np.array(component), "steps": np.array(0)}
+        W, w = value["found"], value["next"]
         here = evaluate(w, W)
         objective = here.value + penalty.value(w)
-        new, L = _majorise(evaluate, penalty, here, w, W, objective, float(value["lipschitz"]), concave)
-        scale = max(float(np.linalg.norm(here.gradient)), np.finfo(float).tiny)
-        residual = float(np.linalg.norm(new - w)) * float(np.linalg.norm(L * w - here.gradient)) / scale
-        last = len(W) == k - 1
-        yield State(
-            {**value, "lipschitz": np.array(L), "current residual": np.array(residual)},
-            objective,
-            residual if last else np.inf,
-            iteration,
-        )
-        points, images = _remember(value["points"], w), _remember(value["images"], new)
-        better = _extrapolate(points, images)
-        if better is not None and _value(evaluate, penalty, better, W) >= _value(evaluate, penalty, new, W):
-            better = None
+        if np.linalg.norm(here.gradient) <= NOTHING * total:
+            image, L = _sphere_prox(np.zeros(p), penalty, w), 0.0
+        else:
+            image, L = _majorise(evaluate, penalty, here, w, W, float(value["lipschitz"]), concave)
+        complete = len(W) == k - 1
+        residual = float(np.linalg.norm(image - w)) / (GAP if concave else 1.0)
+        points, images = _remember(value["points"], w), _remember(value["images"], image)
+        # A step that changes F by less than its rounding must not end the descent.
+        highest = objective + ROUNDING * total
+        following = _best(evaluate, penalty, W, w, highest, image, _extrapolate(points, images))
         value |= {
-            "w": new if better is None else better,
+            "w": w,
+            "next": following,
+            # Done, or no step leads lower, in the digits that there are, or it takes too long.
+            "done": np.array(residual <= tol or following is w or value["steps"] + 1 >= MAX_STEPS),
+            "steps": value["steps"] + 1,
             "points": points,
             "images": images,
             "lipschitz": np.array(L / 2),
-            "iteration": np.array(iteration + 1),
+            "iteration": value["iteration"] + 1,
         }
-        if residual <= tol:
-            if last:
-                return
-            value |= _next_component(value, w, objective, residual)
+        worst = max(residual, float(value["worst"]))
+        if value["done"]:
+            value["worst"] = np.array(worst)
+        yield State(dict(value), objective, worst if complete else np.inf, int(value["iteration"]))
 
 
-def _next_component(value: Value, w: Array, objective: float, residual: float) -> Value:
-    """Return the changes that finish a component and begin the next."""
-    component = len(value["components"]) + 1
-    direction = value["starts"][component]
-    return {
-        "components": np.vstack([value["components"], w]),
-        "objectives": np.append(value["objectives"], objective),
-        "residuals": np.append(value["residuals"], residual),
-        "w": direction / np.linalg.norm(direction),
-        "points": np.zeros((0, len(w))),
-        "images": np.zeros((0, len(w))),
-        "lipschitz": np.array(0.0),
-        "component": np.array(component),
-    }
+def _outside(w: Array, W: Array) -> Array:
+    """Return w made orthogonal to the rows of W, of unit length."""
+    for _ in range(2):
+        w = w - W.T @ (W @ w)
+        w = w / np.linalg.norm(w)
+    return w
 
 
-def _value(evaluate: Callable[[Array, Array], Smooth], penalty: Penalty, w: Array, W: Array) -> float:
+def _best(
+    evaluate: Evaluate, penalty: Penalty, W: Array, w: Array, highest: float, plain: Array, bold: Array | None
+) -> Array:
+    """Return the bold step if it leads lower than the plain one; w itself if that leads above ``highest``."""
+    value = _value(evaluate, penalty, plain, W)
+    if bold is not None and _value(evaluate, penalty, bold, W) < min(value, highest):
+        return bold
+    return plain if value <= highest else w
+
+
+def _value(evaluate: Evaluate, penalty: Penalty, w: Array, W: Array) -> float:
     return evaluate(w, W).value + penalty.value(w)
 
 
 def _majorise(
-    evaluate: Callable[[Array, Array], Smooth],
-    penalty: Penalty,
-    here: Smooth,
-    w: Array,
-    W: Array,
-    objective: float,
-    L: float,
-    concave: bool,
+    evaluate: Evaluate, penalty: Penalty, here: Smooth, w: Array, W: Array, L: float, concave: bool
 ) -> tuple[Array, float]:
     """Return the minimiser of the majoriser at w, and the L that made it one."""
     if concave:
@@ -197,7 +221,7 @@ def _majorise(
         new = _sphere_prox(L * w - here.gradient, penalty, w)
         step = new - w
         bound = here.value + float(here.gradient @ step) + 0.5 * L * float(step @ step)
-        if evaluate(new, W).value <= bound + 1e-14 * abs(objective):
+        if evaluate(new, W).value <= bound + 4 * np.finfo(float).eps * abs(here.value):
             return new, L
         L *= 2
     return w, L
@@ -206,18 +230,18 @@ def _majorise(
 def _sphere_prox(z: Array, penalty: Penalty, w: Array) -> Array:
     """Return the unit vector that minimises -z'v + h(v): the prox, normalised.
 
-    If the penalty takes everything away, the best unit vector is a coordinate axis: that of the largest |z|.
+    If the penalty takes everything away, the best unit vector is a coordinate axis: that of the largest |z| (or, with
+    nothing to go by, of the largest |w|).
     """
     v = penalty.prox(z, 1.0)
     size = float(np.linalg.norm(v))
     if size > 0:
         return v / size
-    if not z.any():
-        return w
+    guide = z if z.any() else w
     axis = np.zeros_like(z)
-    j = int(np.argmax(np.abs(z)))
-    axis[j] = 1.0 if z[j] >= 0 else -1.0
-    return axis
+    j = int(np.argmax(np.abs(guide)))
+    axis[j] = 1.0 if guide[j] >= 0 else -1.0
+    return axis if penalty.value(axis) < penalty.value(w) or z.any() else w
 
 
 def _remember(past: Array, item: Array) -> Array:

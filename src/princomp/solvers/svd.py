@@ -39,8 +39,9 @@ def triangle(X: Centered) -> Array:
 
 
 def _triangle(block: Array, rows: slice) -> Array:
-    return np.linalg.qr(block, mode="r")
+    R: Array = np.asarray(np.linalg.qr(block, mode="r"))
+    return R
 
 
 def _stack_triangles(above: Array, below: Array) -> Array:
-    return np.linalg.qr(np.concatenate([above, below]), mode="r")
+    return _triangle(np.concatenate([above, below]), slice(0, 0))
