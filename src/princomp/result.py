@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from princomp.checkpoint import Checkpoint
 
-KEPT_BYTES = 2**24  # that a history may take
+KEPT_BYTES = 2**23  # that a history may take
 
 Array = NDArray[Any]
 Value = Mapping[str, Array]

@@ -84,21 +84,33 @@ class CenteredSparse:
         product -= (self._mean @ scaled).astype(V.dtype)
         return product
 
+    def gram_apply(self, V: Array) -> Array:
+        """Return this block's part of X'X V, X all rows less *their* mean, without an (n, k) array of centred scores.
+
+        Over all blocks the column sums are n mean, so that X'X V = (uncentred) - n mean (mean' V).
+        """
+        mean, factor = self._mean.astype(V.dtype), self._factor[:, None].astype(V.dtype)
+        scaled = np.multiply(factor, V, order="C")
+        product: Array = self._block.T @ (self._block @ scaled)
+        product -= np.outer(self.shape[0] * mean, mean @ scaled)
+        product *= factor
+        return product
+
     @property
     def T(self) -> _Transposed:
         """Return the transpose, good for products only."""
         return _Transposed(self)
 
-    def sum(self, axis: int) -> Array:
+    def sum(self, axis: int = 0) -> Array:
         """Return the column sums."""
-        sums = np.asarray(self._block.sum(axis=axis), dtype=np.float64).reshape(-1)
+        sums = np.bincount(self._block.indices, self._block.data, self.shape[1])
         return self._factor * (sums - self.shape[0] * self._mean)
 
     def square_sums(self) -> Array:
         """Return the column sums of squares."""
         block, mean = self._scaled()
-        squares = np.asarray(block.power(2).sum(axis=0), dtype=np.float64).reshape(-1)
-        sums = np.asarray(block.sum(axis=0), dtype=np.float64).reshape(-1)
+        data = block.data.astype(np.float64)
+        squares, sums = (np.bincount(block.indices, x, self.shape[1]) for x in (data * data, data))
         return squares - mean * (2 * sums - self.shape[0] * mean)
 
     def gram(self) -> Array:

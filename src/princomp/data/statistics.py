@@ -74,7 +74,7 @@ def _scatter(block: Any, rows: slice) -> tuple[Array, Array]:
 
 
 def _gram_apply(block: Any, rows: slice, V: Array) -> Array:
-    product: Array = block.T @ (block @ V)
+    product: Array = block.T @ (block @ V) if isinstance(block, np.ndarray) else block.gram_apply(V)
     return product
 
 
@@ -216,7 +216,7 @@ def apply_transpose(X: Centered, U: Array) -> Array:
 
 
 def gram_apply(X: Centered, V: Array) -> Array:
-    """Return X'(X V), (p, k), in one pass."""
+    """Return X'(X V), (p, k), in one pass; the mean of X must be that of its rows, or none."""
     product: Array = X.reduce(_gram_apply, V.astype(np.float32) if X.single else V)
     return product
 

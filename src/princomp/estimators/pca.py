@@ -94,7 +94,7 @@ class PCA(Estimator):
         Eigen-residual, and whether anything larger was left out.
     trace_ : list of dict
         Only "optimize": for each component the ``"loss"`` and the ``"parameters"`` after every step (or, once these
-        would take more than 16 MiB, after every second, fourth ... step).
+        would take more than 8 MiB, after every second, fourth ... step).
 
     Examples
     --------

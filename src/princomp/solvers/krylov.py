@@ -21,15 +21,16 @@ Array = NDArray[Any]
 Operator = Callable[[Array], Array]
 
 # Few vectors per pass waste memory traffic, many waste the polynomial degree on which convergence rests.
-LEAST_BLOCK = 8
+BLOCK = 8
 # With p above this many times n the basis lives among rows, not columns: it is that much smaller.
 WIDE = 8
-# The small eigenproblem is solved again when the basis has grown by this share: else it would cost more than products.
+# The small eigenproblem is solved again when the basis has grown by this share, or twice it at the most when the end is
+# in sight: at each step it would cost more than the products.
 GROWTH = 0.15
 # Basis size at which to restart, unless k asks for more.
 BASIS_COLUMNS = 1000
 # Single precision is left when its residual, relative to the leading eigenvalue, is this; it is right to about SINGLE.
-ROUGH = 5e-7
+ROUGH = 8e-7
 SINGLE = 5e-6
 # What is worth it, and what single precision can square.
 ROUGH_CELLS = 1e6
@@ -38,7 +39,7 @@ ROUGH_SQUARES = (1e-20, 1e20)
 
 def block_size(k: int, side: int) -> int:
     """Return how many vectors to multiply at a time for k eigenvectors of a matrix of this side."""
-    return min(max(round(k / 2 / LEAST_BLOCK), 1) * LEAST_BLOCK, side)
+    return min(BLOCK * -(-k // (2 * BLOCK)), side)  # k / 2, rounded up to a multiple
 
 
 def may_begin_roughly(n: int, p: int, total: float) -> bool:
@@ -59,6 +60,8 @@ def _begin(vectors: Array, rough: bool, iteration: int) -> dict[str, Array]:
         "values": np.zeros(0),
         "residuals": np.zeros(0),
         "next": np.array(0.0),
+        "look": np.array(0),
+        "before": np.array([0.0, np.inf]),
         "rough": np.array(rough),
         "iteration": np.array(iteration),
     }
@@ -96,28 +99,27 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
     """
     B, T, Q = value["basis"], value["projected"], value["block"]
     roughly, iteration = bool(value["rough"]), int(value["iteration"])
+    look, following = int(value["look"]), float(value["next"])  # basis size at which to look at Ritz values again
     capacity = min(len(Q), max(BASIS_COLUMNS, 6 * k))
-    store = _store(B, capacity)
-    checked, following = B.shape[1], float(value["next"])
+    store, before = _store(B, capacity), value["before"]
     while True:
         if B.shape[1] + Q.shape[1] > capacity and B.shape[1] > 0:
             B, T = _restart(B, T, k + Q.shape[1])
-            store = _store(B, capacity)
-            checked = B.shape[1]
+            store, look, before = _store(B, capacity), 0, np.array([0.0, np.inf])
         m, b = B.shape[1], Q.shape[1]
-        image = rough(Q).astype(np.float64) if roughly and rough is not None else apply(Q)
+        image = rough(Q) if roughly and rough is not None else apply(Q)
         store[:, m : m + b] = Q
         B = store[:, : m + b]
         T, Q, coupling = _extend(B, T, image, iteration)
         iteration += 1
+        m += b
         exhausted = Q.shape[1] == 0
-        if not exhausted and m + b < max(k, checked * (1 + GROWTH)):
+        if m < max(k, look) and not exhausted and m + Q.shape[1] <= capacity:
             continue
-        checked = m + b
-        values, Y = leading_eigenpairs(T, min(k + 1, m + b))
+        values, Y = leading_eigenpairs(T, min(k + 1, m))
         if len(values) > k:
             following, values, Y = values[k], values[:k], Y[:, :k]
-        residuals = np.linalg.norm(coupling @ Y[m:], axis=0) if not exhausted else np.zeros(len(values))
+        residuals = np.linalg.norm(coupling @ Y[m - b :], axis=0) if not exhausted else np.zeros(len(values))
         residual = _measure(values, residuals) if len(values) == k else np.inf
         state = {
             "basis": B,
@@ -126,19 +128,32 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
             "values": values,
             "residuals": residuals,
             "next": np.array(following),
+            "look": np.array(_next_look(m, b, residual, before)),
+            "before": np.array([m, residual]),
             "rough": np.array(roughly),
             "iteration": np.array(iteration),
         }
-        if roughly and (residual <= ROUGH or exhausted):
-            state = _begin(B @ Y, False, iteration) | {key: state[key] for key in ("values", "residuals", "next")}
-            B, T, Q, roughly = state["basis"], state["projected"], state["block"], False
-            store, checked, exhausted = _store(B, capacity), 0, False
+        if roughly:
+            if residual <= ROUGH or exhausted:
+                known = {key: state[key] for key in ("values", "residuals", "next")}
+                state = _begin(B @ Y, False, iteration) | known
+                B, T, Q, roughly, exhausted = state["basis"], state["projected"], state["block"], False, False
+                store = _store(B, capacity)
             residual += SINGLE
-        elif roughly:
-            residual += SINGLE
+        look, before = int(state["look"]), state["before"]
         yield State(state, max(total - float(values.sum()), 0.0), residual, iteration)
         if exhausted:
             return
+
+
+def _next_look(m: int, b: int, residual: float, before: Array) -> int:
+    """Return the basis size at which the residual may be small enough, if it goes on falling as it does."""
+    then, residual_then = before
+    grow = GROWTH * m
+    if residual < residual_then < np.inf:
+        needed = (m - then) * np.log(residual / ROUGH) / np.log(residual_then / residual)
+        grow = np.clip(needed, 0, 2 * grow)
+    return int(m + grow - b / 2)  # to the nearest block
 
 
 def _measure(values: Array, residuals: Array) -> float:
@@ -162,6 +177,7 @@ def _store(B: Array, capacity: int) -> Array:
 def _extend(B: Array, T: Array, image: Array, iteration: int) -> tuple[Array, Array, Array]:
     """Return (T of the grown basis, next block, its coupling) from S times the last columns of B."""
     m, b = B.shape[1], image.shape[1]
+    image = image.astype(np.float64, copy=False)
     # First against the last two blocks, where nearly all of it lies, then against all: once against all alone
     # would let the loss of orthogonality grow from step to step.
     recent = slice(max(m - 2 * b, 0), m)
@@ -183,7 +199,7 @@ def _next_block(B: Array, image: Array, size: float, iteration: int) -> tuple[Ar
     """Return orthonormal Q, orthogonal to B, and C with image = Q C."""
     Q, C = np.linalg.qr(image)
     left = len(B) - B.shape[1]  # directions that are left at all
-    negligible = 1e-12 * max(size, np.finfo(float).tiny)
+    negligible = 100 * np.finfo(np.float64).eps * max(size, np.finfo(np.float64).tiny)
     if left >= image.shape[1] and (np.abs(np.diag(C)) > negligible).all():
         return Q, C
     # The Krylov space is exhausted in some directions: put random ones, orthogonal to B, in their place.
@@ -198,6 +214,7 @@ def _next_block(B: Array, image: Array, size: float, iteration: int) -> tuple[Ar
         Q, R = np.linalg.qr(Q - B @ (B.T @ Q))
         Q *= np.sign(np.diag(R))  # so that the strong columns stay what they were
     coupling = np.zeros((Q.shape[1], image.shape[1]))
+    strong = min(strong, len(coupling))
     coupling[:strong] = C[:strong]
     return Q, coupling
 
