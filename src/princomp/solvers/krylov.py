@@ -150,7 +150,7 @@ def _next_look(m: int, b: int, residual: float, before: Array) -> int:
     """Return the basis size at which the residual may be small enough, if it goes on falling as it does."""
     then, residual_then = before
     grow = GROWTH * m
-    if residual < residual_then < np.inf:
+    if ROUGH < residual < residual_then < np.inf:
         needed = (m - then) * np.log(residual / ROUGH) / np.log(residual_then / residual)
         grow = np.clip(needed, 0, 2 * grow)
     return int(m + grow - b / 2)  # to the nearest block
