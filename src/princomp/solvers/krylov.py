@@ -27,6 +27,8 @@ WIDE = 8
 # The small eigenproblem is solved again when the basis has grown by this share, or twice it at the most when the end is
 # in sight: at each step it would cost more than the products.
 GROWTH = 0.15
+# Basis size from which to orthogonalise in single precision, where products are in single precision too.
+MANY = 300
 # Basis size at which to restart, unless k asks for more.
 BASIS_COLUMNS = 1000
 # Single precision is left when its residual, relative to the leading eigenvalue, is this; it is right to about SINGLE.
@@ -55,6 +57,7 @@ def start(side: int, k: int, rng: np.random.Generator, *, rough: bool = False) -
 def _begin(vectors: Array, rough: bool, iteration: int) -> dict[str, Array]:
     return {
         "basis": np.zeros((len(vectors), 0)),
+        "recent": np.zeros((len(vectors), 0)),  # the block before this one
         "projected": np.zeros((0, 0)),
         "block": np.linalg.qr(vectors)[0],
         "values": np.zeros(0),
@@ -97,20 +100,21 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
         ``value["values"]`` (k,) descending, ``["residuals"]`` (k,), ``["next"]`` the largest Ritz value beyond those;
         `vectors` gives the vectors.
     """
-    B, T, Q = value["basis"], value["projected"], value["block"]
+    B, T, P, Q = value["basis"], value["projected"], value["recent"], value["block"]
     roughly, iteration = bool(value["rough"]), int(value["iteration"])
     look, following = int(value["look"]), float(value["next"])  # basis size at which to look at Ritz values again
     capacity = min(len(Q), max(BASIS_COLUMNS, 6 * k))
-    store, before = _store(B, capacity), value["before"]
+    store, before = _Store(B, capacity, roughly), value["before"]
     while True:
-        if B.shape[1] + Q.shape[1] > capacity and B.shape[1] > 0:
-            B, T = _restart(B, T, k + Q.shape[1])
-            store, look, before = _store(B, capacity), 0, np.array([0.0, np.inf])
-        m, b = B.shape[1], Q.shape[1]
+        if store.columns + Q.shape[1] > capacity and store.columns > 0:
+            B, T = _restart(store.basis, T, k + Q.shape[1])
+            P, store = Q[:, :0], _Store(B, capacity, roughly)
+            look, before = 0, np.array([0.0, np.inf])
+        m, b = store.columns, Q.shape[1]
         image = rough(Q) if roughly and rough is not None else apply(Q)
-        store[:, m : m + b] = Q
-        B = store[:, : m + b]
-        T, Q, coupling = _extend(B, T, image, iteration)
+        store.append(Q)
+        P, (T, Q, coupling) = Q, _extend(store, np.hstack([P, Q]), T, image, iteration)
+        B = store.basis
         iteration += 1
         m += b
         exhausted = Q.shape[1] == 0
@@ -124,6 +128,7 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
         state = {
             "basis": B,
             "projected": T,
+            "recent": P,
             "block": Q,
             "values": values,
             "residuals": residuals,
@@ -137,8 +142,9 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
             if residual <= ROUGH or exhausted:
                 known = {key: state[key] for key in ("values", "residuals", "next")}
                 state = _begin(B @ Y, False, iteration) | known
-                B, T, Q, roughly, exhausted = state["basis"], state["projected"], state["block"], False, False
-                store = _store(B, capacity)
+                B, T, P, Q = state["basis"], state["projected"], state["recent"], state["block"]
+                roughly, exhausted = False, False
+                store = _Store(B, capacity, roughly)
             residual += SINGLE
         look, before = int(state["look"]), state["before"]
         yield State(state, max(total - float(values.sum()), 0.0), residual, iteration)
@@ -167,32 +173,50 @@ def _measure(values: Array, residuals: Array) -> float:
     return max(float(residuals.max()) / leading, 1e-3 * float(own.max()))
 
 
-def _store(B: Array, capacity: int) -> Array:
-    """Return room for the basis, column by column, with B in front."""
-    store = np.empty((len(B), capacity), order="F")
-    store[:, : B.shape[1]] = B
-    return store
+class _Store:
+    """Room for the basis, column by column, and, roughly, for a copy in single precision.
+
+    The copy serves to orthogonalise against many columns: that is a matter of memory traffic.
+    """
+
+    def __init__(self, B: Array, capacity: int, roughly: bool) -> None:
+        side, self.columns = B.shape
+        self._double = np.empty((side, capacity), order="F")
+        self._fast = np.empty((side, capacity), np.float32, order="F") if roughly else self._double
+        self._double[:, : self.columns] = self._fast[:, : self.columns] = B
+
+    def append(self, Q: Array) -> None:
+        here = slice(self.columns, self.columns + Q.shape[1])
+        self._double[:, here] = self._fast[:, here] = Q
+        self.columns = here.stop
+
+    @property
+    def basis(self) -> Array:
+        return self._double[:, : self.columns]
+
+    def remove(self, image: Array) -> tuple[Array, Array]:
+        """Return (image without its part in the basis, coefficients of that part)."""
+        B = (self._fast if self.columns > MANY else self._double)[:, : self.columns]
+        inside = B.T @ image.astype(B.dtype, copy=False)
+        return image - B @ inside, inside.astype(np.float64, copy=False)
 
 
-def _extend(B: Array, T: Array, image: Array, iteration: int) -> tuple[Array, Array, Array]:
-    """Return (T of the grown basis, next block, its coupling) from S times the last columns of B."""
-    m, b = B.shape[1], image.shape[1]
+def _extend(store: _Store, recent: Array, T: Array, image: Array, iteration: int) -> tuple[Array, Array, Array]:
+    """Return (T of the grown basis, next block, its coupling) from S times the last columns of the basis."""
+    m, b = store.columns, image.shape[1]
     image = image.astype(np.float64, copy=False)
     # First against the last two blocks, where nearly all of it lies, then against all: once against all alone
     # would let the loss of orthogonality grow from step to step.
-    recent = slice(max(m - 2 * b, 0), m)
-    local = B[:, recent].T @ image
-    image = image - B[:, recent] @ local
-    inside = B.T @ image
-    image -= B @ inside
-    inside[recent] += local
+    local = recent.T @ image
+    image, inside = store.remove(image - recent @ local)
+    inside[m - recent.shape[1] :] += local
     grown = np.empty((m, m))
     grown[: m - b, : m - b] = T
     grown[:, m - b :] = inside
     grown[m - b :, : m - b] = inside[: m - b].T
     corner = inside[m - b :]
     grown[m - b :, m - b :] = (corner + corner.T) / 2
-    return grown, *_next_block(B, image, float(np.abs(grown).max()), iteration)
+    return grown, *_next_block(store.basis, image, float(np.abs(grown).max()), iteration)
 
 
 def _next_block(B: Array, image: Array, size: float, iteration: int) -> tuple[Array, Array]:
@@ -222,4 +246,4 @@ def _next_block(B: Array, image: Array, size: float, iteration: int) -> tuple[Ar
 def _restart(B: Array, T: Array, keep: int) -> tuple[Array, Array]:
     """Return the basis of the leading Ritz vectors and its projected matrix."""
     values, Y = leading_eigenpairs(T, min(keep, len(T)))
-    return np.asfortranarray(B @ Y), np.diag(values)
+    return B @ Y, np.diag(values)
