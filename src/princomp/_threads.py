@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -71,7 +71,7 @@ def single_blas_thread() -> Iterator[None]:
         _single.leave()
 
 
-def ordered_map(fn: Callable[[Any], T], items: Iterable[Any], count: int) -> Iterator[T]:
+def ordered_map(fn: Callable[[Any], T], items: Iterable[Any], count: int) -> Generator[T, None, None]:
     """Yield ``fn(item)`` in the order of the items, computed by as many threads as BLAS would use.
 
     At most two results per thread are under way, so memory stays bounded; the order, and so every sum over the
@@ -101,19 +101,19 @@ def ordered_map(fn: Callable[[Any], T], items: Iterable[Any], count: int) -> Ite
 INTERRUPTIBLE_FLOPS = 1e10
 
 
-def interruptible(fn: Callable[..., T], *args: Any, flops: float) -> T:
-    """Return ``fn(*args)``, one LAPACK call of about ``flops``, in a way that Ctrl-C can leave at once.
+def interruptible(fn: Callable[[], T], *, flops: float) -> T:
+    """Return ``fn()``, one LAPACK call of about ``flops``, in a way that Ctrl-C can leave at once.
 
     A long call runs in a thread of its own while the caller waits; on Ctrl-C the caller goes on and the thread's
     result is thrown away when it ends.
     """
     if flops < INTERRUPTIBLE_FLOPS or threading.current_thread() is not threading.main_thread():
-        return fn(*args)
+        return fn()
     outcome: Future[T] = Future()
 
     def work() -> None:
         try:
-            outcome.set_result(fn(*args))
+            outcome.set_result(fn())
         except BaseException as error:  # handed to the caller, who raises it
             outcome.set_exception(error)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -35,14 +34,16 @@ class Checkpoint:
         self.every = every
         self._last = time.monotonic()
 
-    def load(self) -> tuple[dict[str, Array], int] | None:
-        """Return (value, iteration) of an earlier run, or None if there is none."""
+    def load(self) -> tuple[dict[str, Array], float, float, int] | None:
+        """Return (value, objective, residual, iteration) of an earlier run, or None if there is none."""
         if self.path is None or not self.path.exists():
             return None
         try:
             with self.path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 content = {name: arrays[name] for name in arrays.files}
-            fingerprint, iteration = str(content.pop("_fingerprint")), int(content.pop("_iteration"))
+            fingerprint = str(content.pop("_fingerprint"))
+            objective, residual = float(content.pop("_objective")), float(content.pop("_residual"))
+            iteration = int(content.pop("_iteration"))
         except Exception as error:
             raise ValueError(
                 f"The checkpoint {self.path} cannot be read ({error}). Delete it to start afresh."
@@ -52,22 +53,24 @@ class Checkpoint:
                 f"The checkpoint {self.path} belongs to another fit (other data, parameters or version). "
                 "Delete it to start afresh, or give another path."
             )
-        return content, iteration
+        return content, objective, residual, iteration
 
-    def save_now_and_then(self, value: Mapping[str, Array], iteration: int) -> None:
+    def save_now_and_then(self, state: Any) -> None:
         """Write, if the last write is long enough ago."""
         if self.path is not None and time.monotonic() - self._last >= self.every:
-            self.save(value, iteration)
+            self.save(state)
 
-    def save(self, value: Mapping[str, Array], iteration: int) -> None:
+    def save(self, state: Any) -> None:
         """Write to a temporary file beside the target, then put it in place in one step."""
         if self.path is None:
             return
         descriptor, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                content: dict[str, Any] = {**value, "_fingerprint": np.array(self.fingerprint)}
-                np.savez(file, **content, _iteration=np.array(iteration))
+                content: dict[str, Any] = {**state.value, "_fingerprint": np.array(self.fingerprint)}
+                for number in ("objective", "residual", "iteration"):
+                    content[f"_{number}"] = np.array(getattr(state, number))
+                np.savez(file, **content)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(name, self.path)

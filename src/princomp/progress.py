@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from princomp.result import asks_to_stop
+
 try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupport
     from sklearn.callback import with_callbacks
@@ -34,19 +36,16 @@ Tell = Callable[[Any], bool]
 
 
 @contextmanager
-def watch(estimator: Any, X: Any, attributes: Callable[[Any], dict[str, Any]] | None = None) -> Iterator[Tell]:
-    """Yield ``tell(state)``, which tells everyone who listens and returns True if someone asks to stop.
-
-    ``attributes(state)`` gives the fitted attributes as of a state, for callbacks that want to score it.
-    """
+def watch(estimator: Any, X: Any) -> Iterator[Tell]:
+    """Yield ``tell(state)``, which tells everyone who listens and returns True if someone asks to stop."""
     listeners: list[Tell] = []
     context = None
     if HAS_CALLBACKS and (hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")):
         context = estimator._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=estimator, X=X)
-        listeners.append(_protocol(estimator, context, X, attributes))
+        listeners.append(_protocol(estimator, context, X))
     if estimator.callback is not None:
-        listeners.append(lambda state: estimator.callback(state) is True)
+        listeners.append(lambda state: asks_to_stop(estimator.callback(state)))
     with _progress_line(estimator) as line:
         if line is not None:
             listeners.append(line)
@@ -61,15 +60,12 @@ def _tell_all(listeners: list[Tell], state: Any) -> bool:
     return any(answers)
 
 
-def _protocol(estimator: Any, context: Any, X: Any, attributes: Callable[[Any], dict[str, Any]] | None) -> Tell:
+def _protocol(estimator: Any, context: Any, X: Any) -> Tell:
     def tell(state: Any) -> bool:
         task = context.subcontext(task_name="iteration")
         task.call_on_fit_task_begin(estimator=estimator, X=X)
         metadata = {"objective": state.objective, "residual": state.residual}
-        rebuild = None if attributes is None else (lambda: attributes(state))
-        return bool(
-            task.call_on_fit_task_end(estimator=estimator, X=X, metadata=metadata, reconstruction_attributes=rebuild)
-        )
+        return bool(task.call_on_fit_task_end(estimator=estimator, X=X, metadata=metadata))
 
     return tell
 
@@ -77,7 +73,7 @@ def _protocol(estimator: Any, context: Any, X: Any, attributes: Callable[[Any], 
 @contextmanager
 def _progress_line(estimator: Any) -> Iterator[Tell | None]:
     """Yield a listener that draws one line on the terminal, or None: not verbose, or no terminal to draw on."""
-    quiet = not sys.stderr.isatty() or "NO_COLOR" in os.environ or "CI" in os.environ
+    quiet = not sys.stderr.isatty() or "CI" in os.environ
     if not estimator.verbose or quiet:
         yield None
         return

@@ -178,19 +178,18 @@ def run(
     store = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint, fingerprint)
     history = History()
     begin = time.monotonic()
-    value, done = start, 0
-    if (found := store.load()) is not None:
-        value, done = found
+    loaded = store.load()
+    state = None if loaded is None else State(*loaded)  # the answer, if the solver has nothing left to do
+    steps = solver(start if state is None else state.value)
     status = None
-    state = None
     try:
-        for state in solver(value):
+        for state in steps:
             history.record(state, time.monotonic() - begin, keep)
             if state.residual <= tol:
                 status = Status("converged", f"Converged: residual {state.residual:.1e} is within tol {tol:.0e}.")
             elif state.iteration >= max_iter:
                 status = _iteration_limit(state, tol, max_iter)
-            if callback is not None and callback(state) is True and status is None:
+            if callback is not None and asks_to_stop(callback(state)) and status is None:
                 status = Status(
                     "stopped",
                     f"Stopped by the callback after {state.iteration} iterations, with residual "
@@ -198,33 +197,39 @@ def run(
                 )
             if status is not None:
                 break
-            store.save_now_and_then(state.value, state.iteration)
+            store.save_now_and_then(state)
     except BaseException:
         if state is not None:
-            store.save(state.value, state.iteration)
+            store.save(state)
         raise
     if state is None:
-        raise RuntimeError(f"The solver made no step after iteration {done}.")
+        raise RuntimeError("The solver made no step.")
     if status is None:
         status = Status(
             "stopped",
             f"No step leads further after {state.iteration} iterations: residual {state.residual:.1e} is above tol "
-            f"{tol:.0e}. Accept this accuracy with tol={2 * state.residual:.0e}.",
+            f"{tol:.0e}. Accept this accuracy with a larger tol.",
         )
     if status:
         store.remove()
     else:
-        store.save(state.value, state.iteration)
+        store.save(state)
         _warn(status)
     certificate = Certificate(state.residual, tol, scope)
     return Result(state.value, state.objective, certificate, status, state.iteration, history)
 
 
+def asks_to_stop(answer: Any) -> bool:
+    """Tell whether a callback's answer is True, Python's or NumPy's (any other answer is none)."""
+    return isinstance(answer, bool | np.bool_) and bool(answer)
+
+
 def _iteration_limit(state: State, tol: float, max_iter: int) -> Status:
+    accept = f", or accept this accuracy with tol={2 * state.residual:.0e}" if np.isfinite(state.residual) else ""
     return Status(
         "iteration limit",
         f"Not converged after max_iter={max_iter} iterations: residual {state.residual:.1e} is above tol {tol:.0e}. "
-        f"Raise max_iter, or accept this accuracy with tol={2 * state.residual:.0e}.",
+        f"Raise max_iter{accept}.",
     )
 
 

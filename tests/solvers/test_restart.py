@@ -14,6 +14,7 @@ from princomp.checkpoint import Checkpoint
 from princomp.data import as_rows, statistics
 from princomp.losses import Huber
 from princomp.penalties import L1, Zero
+from princomp.result import State
 from princomp.solvers import krylov, optimize
 
 SHORT = 25  # states per run
@@ -82,7 +83,7 @@ def assert_same_states(found, expected):
 
 def through_a_file(value, folder):
     store = Checkpoint(folder / "state", "fingerprint")
-    store.save(value, 1)
+    store.save(State(value, 0.0, 1.0, 1))
     return store.load()[0]
 
 

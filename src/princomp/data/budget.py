@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 
 def available_bytes() -> int:
@@ -11,13 +12,22 @@ def available_bytes() -> int:
         with open("/proc/meminfo", encoding="ascii") as lines:
             for line in lines:
                 if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
+                    return min(int(line.split()[1]) * 1024, _container_bytes())
     except OSError:
         pass
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, ValueError, OSError):
         return 2 * 2**30
+
+
+def _container_bytes() -> int:
+    """Return what a container's limit leaves (a large number without one)."""
+    try:
+        limit, used = (Path(f"/sys/fs/cgroup/memory.{name}").read_text() for name in ("max", "current"))
+        return max(int(limit) - int(used), 0)
+    except (OSError, ValueError):  # no container, or "max": no limit
+        return 2**62
 
 
 def require(size: float, what: str, instead: str) -> None:

@@ -55,6 +55,10 @@ class Centered:
         self.dense_tiles, self.single = dense_tiles, single
         self.shape = rows.shape
 
+    def implicit(self, block: Any) -> CenteredSparse:
+        """Return a sparse block of these rows, centred implicitly."""
+        return next(_tiles(block, slice(0, block.shape[0]), self._view()))[0]
+
     def in_dense_tiles(self) -> Centered:
         """Return the same matrix, sparse blocks handed over in dense tiles."""
         return Centered(self.rows, self.mean, self.factor, dense_tiles=True, single=self.single)

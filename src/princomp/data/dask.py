@@ -65,7 +65,8 @@ class DaskRows(Rows):
         chunks = self._array.to_delayed().ravel()
         shared = dask.delayed(state, traverse=False)
         call = dask.delayed(_call, pure=True)
-        todo = range(len(chunks)) if blocks is None else blocks
+        wanted = range(len(chunks)) if blocks is None else blocks
+        todo = [i for i in wanted if self.offsets[i + 1] > self.offsets[i]]  # a filter leaves empty chunks
         parts = dask.compute(*(call(chunks[i], self.rows(i), fn, shared) for i in todo))
         return reduce(combine, parts[1:], _writable(parts[0]))
 

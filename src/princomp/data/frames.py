@@ -33,14 +33,15 @@ def frame_to_array(frame: Any) -> tuple[Array, tuple[str, ...] | None]:
         array = table.to_numpy()  # a view where the library can give one
     else:
         array = np.empty(table.shape, np.float64)
-        for j, name in enumerate(table.columns):
-            array[:, j] = _column(table[name])
+        for j, series in enumerate(table.iter_columns()):
+            array[:, j] = _column(series)
     return array, tuple(names) if all(isinstance(name, str) for name in names) else None
 
 
 def _column_names(frame: Any) -> list[Any]:
     """Return the names as the frame holds them (pyarrow calls them column_names)."""
-    return list(getattr(frame, "column_names", None) or getattr(frame, "columns", []))
+    names = getattr(frame, "column_names", None)
+    return names if isinstance(names, list) else list(frame.columns)
 
 
 def _column(series: Any) -> Array:

@@ -31,6 +31,8 @@ def checked(array: Any, what: str = "X") -> Array:
         array = array.data
     if isinstance(array, np.matrix):
         raise TypeError(f"{what} is a np.matrix, whose products differ from an array's: pass np.asarray({what}).")
+    if hasattr(array, "tocsr"):
+        raise TypeError(f"{what} is a sparse matrix, which is not taken here: put sparse parts together with vstack.")
     array = np.asarray(array)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what} has dtype {array.dtype}.")
@@ -69,6 +71,7 @@ class MemoryRows(Rows):
         block_rows: int | None = None,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
+        self._mapped = isinstance(array, np.memmap)  # np.asarray forgets it
         self._array = checked(array)
         self.shape = self._array.shape
         self.dtype = working_dtype(self._array.dtype)
@@ -83,7 +86,7 @@ class MemoryRows(Rows):
     def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:
         """Return a centred copy of half the size, if it is small beside the memory that is left."""
         n, p = self.shape
-        if isinstance(self._array, np.memmap) or 4 * n * p > SINGLE_SHARE * available_bytes():
+        if self._mapped or 4 * n * p > SINGLE_SHARE * available_bytes():
             return self, False
         copy = np.empty((n, p), np.float32)
         for i in range(len(self.offsets) - 1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,7 @@ def block_offsets(n: int, p: int, block_rows: int | None, block_bytes: int) -> A
 class Rows(ABC):
     """An immutable, re-readable (n, p) matrix in row blocks (ndarray or CSR; NaN = missing).
 
-    A new storage gives the four attributes and `block`; an engine with workers of its own gives `reduce` and `map`
-    instead.
+    A new storage gives the attributes and `block`; an engine with workers of its own gives `reduce` and `map` too.
 
     Attributes
     ----------
@@ -88,10 +88,10 @@ class Rows(ABC):
         of arrays, additive over any split of rows (``combine`` may be another associative merge of two parts).
         """
         todo = list(range(len(self.offsets) - 1) if blocks is None else blocks)
-        parts = ordered_map(lambda i: fn(self.block(i), self.rows(i), *state), todo, len(todo))
-        total = next(parts)
-        for part in parts:
-            total = combine(total, part)
+        with closing(ordered_map(lambda i: fn(self.block(i), self.rows(i), *state), todo, len(todo))) as parts:
+            total = next(parts)
+            for part in parts:
+                total = combine(total, part)
         return total
 
     def map(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any) -> Any:
@@ -101,8 +101,9 @@ class Rows(ABC):
         def fill(i: int) -> None:
             out[self.rows(i)] = fn(self.block(i), self.rows(i), *state)
 
-        for _ in ordered_map(fill, range(len(self.offsets) - 1), len(self.offsets) - 1):
-            pass
+        with closing(ordered_map(fill, range(len(self.offsets) - 1), len(self.offsets) - 1)) as parts:
+            for _ in parts:
+                pass
         return out
 
     def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:

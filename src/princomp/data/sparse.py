@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.data.memory import checked, working_dtype
-from princomp.data.rows import BLOCK_BYTES, Rows
+from princomp.data.rows import BLOCK_BYTES, Rows, block_offsets
 
 Array = NDArray[Any]
 
@@ -23,14 +23,14 @@ class SparseRows(Rows):
 
         csr = sp.csr_array(matrix)  # shares memory when it is CSR already
         data = checked(csr.data[None, :]).reshape(-1)
-        if data is not csr.data or not csr.has_canonical_format:
+        if not np.shares_memory(data, csr.data) or not csr.has_canonical_format:
             csr = sp.csr_array((data, csr.indices, csr.indptr), shape=csr.shape, copy=True)
             csr.sum_duplicates()
         self._csr = csr
         self.shape = csr.shape
         self.dtype = working_dtype(data.dtype)
         if block_rows is not None:
-            self.offsets = np.append(np.arange(0, self.shape[0], block_rows), self.shape[0])
+            self.offsets = block_offsets(*self.shape, block_rows, block_bytes)
         else:
             self.offsets = _equal_work(csr.indptr, block_bytes)
 
@@ -95,6 +95,12 @@ class CenteredSparse:
         product -= np.outer(self.shape[0] * mean, mean @ scaled)
         product *= factor
         return product
+
+    def cross(self, other: CenteredSparse) -> Array:
+        """Return this centred block times the transpose of another one."""
+        (A, mean), (B, _) = self._scaled(), other._scaled()
+        product = np.asarray((A @ B.T).todense(), dtype=np.float64)
+        return product - (A @ mean)[:, None] - (B @ mean) + mean @ mean
 
     @property
     def T(self) -> _Transposed:

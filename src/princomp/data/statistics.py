@@ -153,6 +153,7 @@ def moments(
     scatter: bool = False,
     about: Array | None = None,
     dense_tiles: bool = False,
+    second: bool = False,
 ) -> Moments:
     """Return mean and squared deviations of X times ``factor``, in one pass about a shift.
 
@@ -177,21 +178,22 @@ def moments(
         found = Moments.of(n, mean, squares, dense_tiles)
         if not (np.isfinite(mean).all() and np.isfinite(found.total)):
             return found
-        again = {}
+        again: dict[str, Any] = {}
         if np.any(lost > SHIFT_TOLERANCE**2 * found.spread) and not np.array_equal(mean, about):
             again["about"] = mean
         if rows.sparse and not dense_tiles:
             offset = n * (mean if factor is None else mean * factor) ** 2
             if np.any(offset > SHIFT_TOLERANCE**2 * found.spread):
                 again["dense_tiles"] = True
-    if again:
-        return moments(rows, factor=factor, by_column=by_column, scatter=scatter, **({"about": about} | again))
+    if again and not second:
+        again = {"about": about, "dense_tiles": dense_tiles} | again
+        return moments(rows, factor=factor, by_column=by_column, scatter=scatter, second=True, **again)
     return found
 
 
-def column_faults(rows: Rows) -> tuple[Array, Array, Array]:
-    """Return, by column: how many NaN, how many infinite cells, and the largest distance from a shift."""
-    about = shift(rows)
+def column_faults(rows: Rows, *, center: bool = True) -> tuple[Array, Array, Array]:
+    """Return, by column: how many NaN, how many infinite cells, and the largest distance from a shift (or from 0)."""
+    about = shift(rows) if center else None
     dense = Centered(rows, about, dense_tiles=True)
     nan, inf, largest = dense.reduce(_faults, combine=_merge_faults)
     return nan, inf, largest
@@ -221,22 +223,33 @@ def gram_apply(X: Centered, V: Array) -> Array:
     return product
 
 
+def scatter(X: Centered) -> Array:
+    """Return X'X, (p, p)."""
+    gram: Array = X.reduce(_scatter, tile_rows=GRAM_ROWS)[1]
+    return gram
+
+
 def row_gram(X: Centered) -> Array:
     """Return X X', (n, n), by pairs of blocks."""
     offsets = X.rows.offsets
-    n = X.shape[0]
-    out = np.empty((n, n))
-    for j in range(len(offsets) - 1):
+    out = np.empty((X.shape[0],) * 2)
+    last = len(offsets) - 1
+    for j in range(last):
         here = slice(int(offsets[j]), int(offsets[j + 1]))
-        block = take(X, np.arange(here.start, here.stop))
-        out[here, here] = block @ block.T
-        for i in range(j + 1, len(offsets) - 1):
-            there = slice(int(offsets[i]), int(offsets[i + 1]))
-            out[there, here] = X.reduce(_apply_block, block, blocks=[i], combine=_stack)
-            out[here, there] = out[there, here].T
+        block = _block_to_multiply(X, j, here)
+        below: Array = X.reduce(_apply_block, block, blocks=range(j, last), combine=_stack)
+        out[here.start :, here] = below
+        out[here, here.start :] = below.T
     return out
 
 
+def _block_to_multiply(X: Centered, j: int, rows: slice) -> Any:
+    """Return block j of X, centred: dense, or, if X is centred implicitly, implicitly."""
+    if X.rows.sparse and not X.dense_tiles:
+        return X.implicit(X.rows.block(j))
+    return take(X, np.arange(rows.start, rows.stop))
+
+
 def _apply_block(block: Any, rows: slice, other: Array) -> Array:
-    product: Array = block @ other.T
+    product: Array = block @ other.T if isinstance(block, np.ndarray) else block.cross(other)
     return product

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -36,14 +37,31 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
             )
         if n < least_rows:
             raise ValueError(f"Found array with {n} sample(s) (shape=({n}, {p})) {least}")
+        if rows.names is not None and not is_frame(X):
+            self._check_names(rows, reset)
+            return rows
         # validate_data compares names and counts, and words the errors as scikit-learn's users know them.
         try:
             validate_data(self, X if is_frame(X) else rows, reset=reset, skip_check_array=True)
         except ValueError as error:
             raise ValueError(f"{error}{_first_difference(rows.names, self)}") from None
-        if reset and rows.names is not None and not is_frame(X):
-            self.feature_names_in_ = np.array(rows.names, dtype=object)
         return rows
+
+    def _check_names(self, rows: Rows, reset: bool) -> None:
+        """Do what validate_data does, for named rows that scikit-learn does not know as a frame."""
+        if reset:
+            self.n_features_in_ = rows.shape[1]
+            self.feature_names_in_ = np.array(rows.names, dtype=object)
+        elif hasattr(self, "feature_names_in_") and rows.names != tuple(self.feature_names_in_):
+            raise ValueError(
+                "The feature names should match those that were passed during fit.\n"
+                + _first_difference(rows.names, self)
+            )
+        elif rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input."
+            )
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -62,8 +80,11 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
 
     def _fingerprint(self, rows: Rows) -> str:
         """Return a digest of class, version, parameters and a sample of the data: a checkpoint knows its fit by it."""
-        watching = ("callback", "checkpoint", "verbose", "max_iter", "tol")  # do not change the course of a fit
-        parameters = {name: value for name, value in self.get_params().items() if name not in watching}
+        parameters = self.get_params()
+        for name in ("callback", "checkpoint", "verbose", "max_iter"):  # these do not change the course of a fit
+            parameters.pop(name)
+        if not isinstance(parameters["random_state"], Integral | None):
+            parameters.pop("random_state")  # an object prints its address
         digest = hashlib.sha256(f"{type(self).__name__} {__version__} {parameters} {rows.shape}".encode())
         some = np.unique(np.linspace(0, rows.shape[0] - 1, 8).astype(int))
         digest.update(statistics.take(Centered(rows), some).tobytes())
@@ -86,12 +107,12 @@ def _first_difference(names: tuple[str, ...] | None, estimator: Any) -> str:
     return ""
 
 
-def check_values(rows: Rows, names: Any = None) -> Array:
+def check_values(rows: Rows, names: Any = None, *, center: bool = True) -> Array:
     """Raise ValueError if a value is NaN or infinite, naming its column; else return each column's largest deviation.
 
     It costs a pass, so it is called only when sums came out wrong.
     """
-    nan, inf, largest = statistics.column_faults(rows)
+    nan, inf, largest = statistics.column_faults(rows, center=center)
     for kind, count in (("NaN", nan), ("inf", inf)):
         if count.any():
             j = int(np.argmax(count > 0))

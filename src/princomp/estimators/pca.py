@@ -54,7 +54,8 @@ class PCA(Estimator):
     tol : float, default 1e-6
         Bound on the eigen-residual relative to the leading eigenvalue (exact solvers end far below).
     max_iter : int, default 1000
-        Bound on iterations of "krylov" (products with X) and "optimize" (steps, for each component).
+        Bound on iterations: products with X of "krylov"; for "optimize" k times as many steps, for all components
+        together.
     random_state : int, RandomState or None, default None
         Seed of the random starts of "krylov" and "optimize".
     verbose : int, default 0
@@ -73,7 +74,7 @@ class PCA(Estimator):
     scale_ : (p,) array or None
         What columns are divided by.
     explained_variance_ : (k,) array
-        Variance of each component, divisor n - 1.
+        Variance of each component, divisor n - 1; of a penalised one, what it adds to those before it.
     explained_variance_ratio_ : (k,) array
         The same as a share of the total.
     singular_values_ : (k,) array
@@ -141,7 +142,6 @@ class PCA(Estimator):
 
     # Fitting
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the components of X.
 
@@ -168,7 +168,7 @@ class PCA(Estimator):
         S : (p, p) array-like or frame
             Symmetric. It is used as it is: not squared, not centred, not changed.
         n_samples : int, optional
-            How many samples it was computed from; needed for "mle" and ``singular_values_``.
+            How many samples it was computed from; needed for "mle". Without it, ``singular_values_`` are those of S.
 
         Returns
         -------
@@ -179,6 +179,7 @@ class PCA(Estimator):
             self._fit_covariance(S, n_samples)
         return self
 
+    @with_callbacks
     def _fit(self, X: Any) -> None:
         rows = self._open(X, reset=True, least_rows=2)
         n, p = rows.shape
@@ -218,8 +219,10 @@ class PCA(Estimator):
         p = rows.shape[1]
         if rows.shape[0] != p:
             raise ValueError(f"A covariance matrix is square, got shape {rows.shape}. For data, call fit.")
-        if n_samples is not None and n_samples < 2:
-            raise ValueError(f"n_samples must be at least 2, got {n_samples}.")
+        if n_samples is not None and not (isinstance(n_samples, Integral) and n_samples >= 2):
+            raise ValueError(f"n_samples must be an integer of at least 2, got {n_samples!r}.")
+        if n_samples is None and self.n_components == "mle":
+            raise ValueError('n_components="mle" needs n_samples.')
         if self.solver not in ("auto", "eigh"):
             raise ValueError(f'fit_covariance uses solver="eigh" only, got {self.solver!r}.')
         k = self._check_parameters(p)
@@ -228,6 +231,12 @@ class PCA(Estimator):
             check_values(rows, getattr(self, "feature_names_in_", None))
         if np.abs(matrix - matrix.T).max() > 1e-8 * np.abs(matrix).max():
             raise ValueError("A covariance matrix is symmetric; this one is not.")
+        spectrum = np.linalg.eigvalsh(matrix)
+        if spectrum[0] < -1e-8 * max(spectrum[-1], 0.0):
+            raise ValueError(
+                f"A covariance matrix has no negative eigenvalue; this one has {spectrum[0]:.3g}, the largest being "
+                f"{spectrum[-1]:.3g}."
+            )
         self._keep(decompose_covariance(matrix, k, n_samples, scale=self.scale, tol=self.tol), rows.dtype)
 
     def _check_parameters(self, most: int) -> int:
@@ -236,6 +245,10 @@ class PCA(Estimator):
             raise ValueError(f"solver must be one of auto, {', '.join(SOLVERS)}, got {self.solver!r}.")
         if self.solver != "optimize" and (self.loss is not None or self.penalty is not None):
             raise ValueError('loss and penalty are for solver="optimize" only.')
+        for name, value, needs in (("loss", self.loss, "gradient"), ("penalty", self.penalty, "prox")):
+            if value is not None and not hasattr(value, needs):
+                where = {"loss": "princomp.losses", "penalty": "princomp.penalties"}[name]
+                raise TypeError(f"{name} must be an object such as those in {where}, got {value!r}.")
         if not (isinstance(self.tol, Real) and self.tol >= 0):
             raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
         if not (isinstance(self.max_iter, Integral) and self.max_iter >= 1):
@@ -249,10 +262,11 @@ class PCA(Estimator):
         _warn_of(found, k, asked=isinstance(self.n_components, Integral), dtype=dtype)
         self.solver_ = found.solver
         self.n_components_ = k
-        self.n_samples_ = found.count
+        self.n_samples_ = found.count or None
         self.rank_ = kept.rank
         self.mean_ = found.mean.astype(dtype)
         self._mean = found.mean  # in full precision: rounded to float32 it would move data at a large offset
+        self._deviation = kept.singular_values / np.sqrt(found.freedom)  # of the scores; variances may overflow
         self.scale_ = None if found.scale is None else found.scale.astype(dtype)
         self.components_ = np.ascontiguousarray(kept.V.T).astype(dtype)
         with np.errstate(over="ignore"):
@@ -298,9 +312,13 @@ class PCA(Estimator):
         centered = statistics.dense_enough(Centered(rows, self._mean if self._mean.any() else None))
         with np.errstate(over="ignore", invalid="ignore"):
             scores = statistics.apply(centered, V, dtype=rows.dtype)
-        if isinstance(scores, np.ndarray) and not np.isfinite(scores).all():
+        return self._finite(rows, scores)
+
+    def _finite(self, rows: Rows, answer: Any) -> Any:
+        """Return the answer; complain about X if it is not finite. What is lazy is not looked at."""
+        if isinstance(answer, np.ndarray) and not np.isfinite(answer).all():
             check_values(rows, getattr(self, "feature_names_in_", None))
-        return scores
+        return answer
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the data that scores stand for: scores times components, unscaled, plus the mean.
@@ -329,15 +347,14 @@ class PCA(Estimator):
 
     def _deviations(self) -> Array:
         """Return standard deviations of the scores to whiten by; a component without variance is left alone."""
-        deviations = np.sqrt(self.explained_variance_.astype(np.float64))
-        floor = np.sqrt(np.finfo(self.explained_variance_.dtype).eps) * 1e-3 * deviations.max(initial=0.0)
-        return np.where(deviations > floor, deviations, 1.0)
+        floor = np.sqrt(np.finfo(self.components_.dtype).eps) * 1e-3 * self._deviation.max(initial=0.0)
+        return np.where(self._deviation > floor, self._deviation, 1.0)
 
     # The Gaussian model behind it
 
     def get_covariance(self) -> Array:
         """Return the covariance of the model: that of the components, plus noise in all directions, (p, p)."""
-        check_is_fitted(self)
+        self._check_model()
         noise = float(self.noise_variance_)
         V = self.components_.T
         covariance = (V * (self.explained_variance_ - noise)) @ V.T
@@ -345,13 +362,24 @@ class PCA(Estimator):
         return covariance if self.scale_ is None else covariance * np.outer(self.scale_, self.scale_)
 
     def get_precision(self) -> Array:
-        """Return the inverse of `get_covariance`, (p, p), without inverting it."""
-        check_is_fitted(self)
+        """Return the inverse of `get_covariance`, (p, p), without inverting it.
+
+        A model without noise has no inverse unless k = p; noise is then kept just off zero.
+        """
+        self._check_model()
         variances, noise = self._floored()
         V = self.components_.T
-        precision = (V * (1.0 / variances - 1.0 / noise)) @ V.T
-        precision[np.diag_indices_from(precision)] += 1.0 / noise
+        precision = (V / variances) @ V.T
+        if V.shape[1] < V.shape[0]:
+            precision += (np.eye(len(V)) - V @ V.T) / noise
         return precision if self.scale_ is None else precision / np.outer(self.scale_, self.scale_)
+
+    def _check_model(self) -> None:
+        """Refuse what only makes sense for orthonormal components."""
+        check_is_fitted(self)
+        V = self.components_
+        if np.abs(V @ V.T - np.eye(len(V))).max() > 1e-4:
+            raise ValueError("Penalised components are not orthogonal, so that there is no Gaussian model behind them.")
 
     def _floored(self) -> tuple[Array, float]:
         """Return variances and noise for the likelihood, kept off zero: a model without noise has no density."""
@@ -371,14 +399,14 @@ class PCA(Estimator):
         -------
         (n,) array
         """
-        check_is_fitted(self)
+        self._check_model()
         rows = self._open(X, reset=False)
         variances, noise = self._floored()
         k, p = self.components_.shape
         factor = None if self.scale_ is None else 1.0 / self.scale_.astype(np.float64)
         dense = Centered(rows, self._mean, factor, dense_tiles=True)
         V = self.components_.astype(np.float64).T
-        distance = dense.map(_mahalanobis, V, variances, noise, width=1, dtype=np.float64)[:, 0]
+        distance = self._finite(rows, dense.map(_mahalanobis, V, variances, noise, width=1, dtype=np.float64))[:, 0]
         constant = p * np.log(2 * np.pi) + np.log(variances).sum() + (p - k) * np.log(noise)
         if factor is not None:
             constant -= 2 * np.log(factor).sum()

@@ -47,7 +47,9 @@ class Spectrum:
     @property
     def ratio(self) -> Array:
         """Share of the total, 0 if nothing varies."""
-        return self.values / self.total if self.total > 0 else np.zeros_like(self.values)
+        # Among the smallest numbers there are, rounding can make the parts more than the whole.
+        total = max(self.total, float(self.values.sum()))
+        return self.values / total if total > 0 else np.zeros_like(self.values)
 
     @property
     def most(self) -> int:
@@ -143,9 +145,14 @@ def minka_count(spectrum: Spectrum) -> int:
         )
     rank = min(spectrum.rank, p)
     values = spectrum.values / spectrum.values[0] if rank else spectrum.values
-    # With a noise variance of zero the evidence is infinite: only fewer than the rank can be compared.
+    # Beyond the rank the noise variance is zero and the evidence infinite.
     evidence = [minka_log_evidence(values, k, n) for k in range(1, max(min(rank, p - 1), 1) + 1)] if rank > 1 else [0.0]
     return int(np.argmax(evidence)) + 1
+
+
+def apart(larger: Array, smaller: Array) -> Array:
+    """Return the difference, kept off zero where two eigenvalues tie."""
+    return np.maximum(larger - smaller, np.finfo(np.float64).eps * larger)
 
 
 def minka_log_evidence(values: Array, k: int, n: int) -> float:
@@ -164,6 +171,6 @@ def minka_log_evidence(values: Array, k: int, n: int) -> float:
     for i in range(k):
         j = np.arange(i + 1, p)
         curvature += float(
-            (np.log(1 / modelled[j] - 1 / modelled[i]) + np.log(values[i] - values[j]) + np.log(n)).sum()
+            (np.log(apart(1 / modelled[j], 1 / modelled[i])) + np.log(apart(values[i], values[j])) + np.log(n)).sum()
         )
     return float(volume + fit + (free + k) / 2 * np.log(2 * np.pi) - curvature / 2 - k / 2 * np.log(n))

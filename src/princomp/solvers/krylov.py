@@ -31,6 +31,8 @@ GROWTH = 0.15
 MANY = 300
 # Basis size at which to restart, unless k asks for more.
 BASIS_COLUMNS = 1000
+BASIS_BYTES = 2**30
+PATIENCE = 8  # products between two looks, at the most: a callback should not wait for long
 # Single precision is left when its residual, relative to the leading eigenvalue, is this; it is right to about SINGLE.
 ROUGH = 8e-7
 SINGLE = 5e-6
@@ -42,6 +44,15 @@ ROUGH_SQUARES = (1e-20, 1e20)
 def block_size(k: int, side: int) -> int:
     """Return how many vectors to multiply at a time for k eigenvectors of a matrix of this side."""
     return min(BLOCK * -(-k // (2 * BLOCK)), side)  # k / 2, rounded up to a multiple
+
+
+def start_again(vectors: Array, iteration: int, rng: np.random.Generator) -> Value:
+    """Return a value that starts from vectors found and a random block: for directions that a first run has missed.
+
+    The vectors found have converged; the others are given a few products before anyone looks.
+    """
+    block = np.hstack([vectors, rng.standard_normal((len(vectors), BLOCK))])[:, : len(vectors)]
+    return _begin(block, False, iteration) | {"look": np.array(5 * block.shape[1])}
 
 
 def may_begin_roughly(n: int, p: int, total: float) -> bool:
@@ -72,9 +83,11 @@ def _begin(vectors: Array, rough: bool, iteration: int) -> dict[str, Array]:
 
 def vectors(value: Value) -> Array:
     """Return the Ritz vectors, (side, k), of the values in a state."""
+    if value["basis"].shape[1] == 0:  # just gone over to double precision: the block holds them
+        return value["block"][:, : len(value["values"])]
     _, Y = leading_eigenpairs(value["projected"], len(value["values"]))
     V, _ = np.linalg.qr(value["basis"] @ Y)  # orthonormal to the last digit
-    return V * np.sign(np.einsum("ij,ij->j", V, value["basis"] @ Y))
+    return V * np.where(np.einsum("ij,ij->j", V, value["basis"] @ Y) < 0, -1.0, 1.0)
 
 
 def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operator | None = None) -> Iterator[State]:
@@ -103,8 +116,8 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
     B, T, P, Q = value["basis"], value["projected"], value["recent"], value["block"]
     roughly, iteration = bool(value["rough"]), int(value["iteration"])
     look, following = int(value["look"]), float(value["next"])  # basis size at which to look at Ritz values again
-    capacity = min(len(Q), max(BASIS_COLUMNS, 6 * k))
-    store, before = _Store(B, capacity, roughly), value["before"]
+    capacity = min(len(Q), max(min(BASIS_COLUMNS, BASIS_BYTES // (8 * len(Q))), 6 * k))
+    store, before, waiting = _Store(B, capacity, roughly), value["before"], 0
     while True:
         if store.columns + Q.shape[1] > capacity and store.columns > 0:
             B, T = _restart(store.basis, T, k + Q.shape[1])
@@ -118,8 +131,10 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
         iteration += 1
         m += b
         exhausted = Q.shape[1] == 0
-        if m < max(k, look) and not exhausted and m + Q.shape[1] <= capacity:
+        waiting += 1
+        if m < max(k, look) and waiting < PATIENCE and not exhausted and m + Q.shape[1] <= capacity:
             continue
+        waiting = 0
         values, Y = leading_eigenpairs(T, min(k + 1, m))
         if len(values) > k:
             following, values, Y = values[k], values[:k], Y[:, :k]
@@ -139,6 +154,7 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
             "iteration": np.array(iteration),
         }
         if roughly:
+            state["residuals"] = residuals + SINGLE * values[0]
             if residual <= ROUGH or exhausted:
                 known = {key: state[key] for key in ("values", "residuals", "next")}
                 state = _begin(B @ Y, False, iteration) | known
@@ -236,7 +252,7 @@ def _next_block(B: Array, image: Array, size: float, iteration: int) -> tuple[Ar
     Q = np.concatenate([Q[:, :strong], fresh], axis=1)[:, : min(left, image.shape[1])]
     for _ in range(2):
         Q, R = np.linalg.qr(Q - B @ (B.T @ Q))
-        Q *= np.sign(np.diag(R))  # so that the strong columns stay what they were
+        Q *= np.where(np.diag(R) < 0, -1.0, 1.0)  # so that the strong columns stay what they were
     coupling = np.zeros((Q.shape[1], image.shape[1]))
     strong = min(strong, len(coupling))
     coupling[:strong] = C[:strong]

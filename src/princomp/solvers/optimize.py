@@ -168,8 +168,8 @@ def optimize(
         complete = len(W) == k - 1
         residual = float(np.linalg.norm(image - w)) / (GAP if concave else 1.0)
         points, images = _remember(value["points"], w), _remember(value["images"], image)
-        # A step that changes F by less than its rounding must not end the descent.
-        highest = objective + ROUNDING * total
+        # A step that changes F by less than its rounding must not end the descent (a concave f never rises).
+        highest = np.inf if concave else objective + ROUNDING * total
         following = _best(evaluate, penalty, W, w, highest, image, _extrapolate(points, images))
         value |= {
             "w": w,
