@@ -380,50 +380,10 @@ def test_fit_covariance_equals_the_fit_of_the_data():
 
 # --- N13: published numbers -------------------------------------------------------------------------
 
-# Violent crime in the 50 states of the USA in 1973, in alphabetical order: murder, assault, urban
-# population (%), rape (McNeil 1977; the data set of R's help pages, with its 67 % for Maryland).
-USARRESTS = """
-13.2 236 58 21.2  10.0 263 48 44.5   8.1 294 80 31.0   8.8 190 50 19.5   9.0 276 91 40.6
- 7.9 204 78 38.7   3.3 110 77 11.1   5.9 238 72 15.8  15.4 335 80 31.9  17.4 211 60 25.8
- 5.3  46 83 20.2   2.6 120 54 14.2  10.4 249 83 24.0   7.2 113 65 21.0   2.2  56 57 11.3
- 6.0 115 66 18.0   9.7 109 52 16.3  15.4 249 66 22.2   2.1  83 51  7.8  11.3 300 67 27.8
- 4.4 149 85 16.3  12.1 255 74 35.1   2.7  72 66 14.9  16.1 259 44 17.1   9.0 178 70 28.2
- 6.0 109 53 16.4   4.3 102 62 16.5  12.2 252 81 46.0   2.1  57 56  9.5   7.4 159 89 18.8
-11.4 285 70 32.1  11.1 254 86 26.1  13.0 337 45 16.1   0.8  45 44  7.3   7.3 120 75 21.4
- 6.6 151 68 20.0   4.9 159 67 29.3   6.3 106 72 14.9   3.4 174 87  8.3  14.4 279 48 22.5
- 3.8  86 45 12.8  13.2 188 59 26.9  12.7 201 80 25.5   3.2 120 80 22.9   2.2  48 32 11.2
- 8.5 156 63 20.7   4.0 145 73 26.2   5.7  81 39  9.3   2.6  53 66 10.8   6.8 161 60 15.6
-"""
-
 
 def digits(published):
     """Half a unit of the last published digit."""
     return {"rtol": 0, "atol": 0.5001 * 10.0**-published}
-
-
-@pytest.mark.parametrize("solver", EXACT)
-def test_N13_usarrests_as_in_r(solver):
-    X = np.array(USARRESTS.split(), dtype=float).reshape(50, 4)
-    # R: apply(USArrests, 2, mean), apply(USArrests, 2, var): was the table typed rightly?
-    assert np.allclose(X.mean(axis=0), [7.788, 170.760, 65.540, 21.232], **digits(3))
-    assert np.allclose(X.var(axis=0, ddof=1), [18.97047, 6945.16571, 209.51878, 87.72916], **digits(5))
-    pca = PCA(scale=True, solver=solver).fit(X)
-    # R: prcomp(USArrests, scale. = TRUE)
-    deviations = [1.5748783, 0.9948694, 0.5971291, 0.4164494]
-    assert np.allclose(np.sqrt(pca.explained_variance_), deviations, **digits(7))
-    assert np.allclose(pca.explained_variance_, [2.4802416, 0.9897652, 0.3565632, 0.1734301], **digits(7))
-    assert np.allclose(pca.explained_variance_ratio_, [0.62006039, 0.24744129, 0.08914080, 0.04335752], **digits(8))
-    assert np.allclose(pca.scale_, [4.355510, 83.337661, 14.474763, 9.366385], **digits(6))
-    rotation = [
-        [-0.5358995, -0.5831836, -0.2781909, -0.5434321],
-        [0.4181809, 0.1879856, -0.8728062, -0.1673186],
-        [-0.3412327, -0.2681484, -0.3780158, 0.8177779],
-        [0.64922780, -0.74340748, 0.13387773, 0.08902432],
-    ]
-    signs = np.sign(np.take_along_axis(np.array(rotation), np.abs(rotation).argmax(axis=1)[:, None], axis=1))
-    assert np.allclose(pca.components_, rotation * signs, **digits(7))
-    plain = PCA(solver=solver).fit(X).explained_variance_
-    assert np.allclose(plain, [7011.114851, 201.992366, 42.112651, 6.164246], **digits(6))
 
 
 @pytest.mark.parametrize("solver", EXACT)
