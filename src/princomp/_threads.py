@@ -74,7 +74,7 @@ def single_blas_thread() -> Iterator[None]:
 def ordered_map(fn: Callable[[Any], T], items: Iterable[Any], count: int) -> Generator[T, None, None]:
     """Yield ``fn(item)`` in the order of the items, computed by as many threads as BLAS would use.
 
-    At most two results per thread are under way, so memory stays bounded; the order, and so every sum over the
+    At most one result more than threads is under way, so memory stays bounded; the order, and so every sum over the
     results, does not depend on the number of threads.
     """
     threads = min(thread_count(), count) if count > 1 else 1
@@ -88,7 +88,7 @@ def ordered_map(fn: Callable[[Any], T], items: Iterable[Any], count: int) -> Gen
         with single_blas_thread():
             for item in todo:
                 pending.append(pool.submit(fn, item))
-                if len(pending) >= 2 * threads:
+                if len(pending) > threads:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()

@@ -12,6 +12,8 @@ from princomp.data import as_rows, statistics
 from princomp.result import Certificate
 
 Array = NDArray[Any]
+LANCZOS_BYTES = 2**25  # that the norm estimate may take, as long as it can do four steps
+
 Operator = Callable[[Array], Array]  # V (p, k) -> S V (p, k)
 
 
@@ -94,7 +96,7 @@ def spectral(apply: Operator, V: Array, values: Array, tol: float, random_state:
 def deflated_norm(apply: Operator, V: Array, random_state: int = 0, steps: int = 12) -> float:
     """Estimate the norm of (I - VV') S (I - VV') by a few Lanczos steps: a lower bound, close with high probability."""
     p, k = V.shape
-    steps = min(steps, p - k)
+    steps = min(steps, p - k, max(4, LANCZOS_BYTES // (8 * p)))
     if steps < 1:
         return 0.0
     basis = np.empty((p, steps), order="F")

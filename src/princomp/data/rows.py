@@ -16,6 +16,7 @@ Array = NDArray[Any]
 
 # Large enough that Python's cost per block vanishes, small enough that several fit in memory at once.
 BLOCK_BYTES = 32 * 2**20
+LEAST_ROWS = 32  # of very long rows: a product with fewer would be larger than the block itself
 
 
 def add(total: Any, part: Any) -> Any:
@@ -40,7 +41,7 @@ def centre(block: Array, mean: Array | None, factor: Array | None, out: Array) -
 def block_offsets(n: int, p: int, block_rows: int | None, block_bytes: int) -> Array:
     """Return the row numbers at which blocks begin, and n: blocks of ``block_rows``, or of about ``block_bytes``."""
     if block_rows is None:
-        block_rows = max(1, block_bytes // (8 * max(p, 1)))
+        block_rows = max(LEAST_ROWS, block_bytes // (8 * max(p, 1)))
     elif block_rows < 1:
         raise ValueError(f"block_rows must be at least 1, got {block_rows}.")
     return np.append(np.arange(0, n, block_rows), n)
