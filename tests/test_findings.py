@@ -197,3 +197,9 @@ def test_a_loss_or_penalty_is_an_object(wrong):
 def test_minka_with_ties():
     X = np.random.default_rng(0).permutation(np.repeat(np.vstack([np.eye(5), -np.eye(5)]), 10, axis=0))
     assert 1 <= PCA("mle").fit(X).n_components_ <= 4
+
+
+def test_a_scatter_matrix_that_does_not_fit_is_refused_before_it_is_made():
+    X = np.broadcast_to(np.float32(0), (600_000, 600_000))
+    with pytest.raises(MemoryError, match=r"600000 x 600000 matrix X'X needs .*krylov"):
+        PCA(2, solver="eigh").fit(X)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp import certificates
-from princomp.data import Centered, Rows, statistics
+from princomp.data import Centered, Rows, budget, statistics
 from princomp.data.statistics import Moments
 from princomp.estimators.base import check_values
 from princomp.estimators.spectrum import Spectrum
@@ -81,6 +81,8 @@ def decompose(
     """Return k leading eigenpairs of X'X, X centred and scaled as asked, with a certificate."""
     n, p = rows.shape
     in_scatter = solver == "eigh" and n >= p
+    if in_scatter:
+        budget.require(24.0 * p * p, f"The {p} x {p} matrix X'X", 'Use solver="krylov".')
     found, unit = _measure(rows, names, by_column=scale, center=center, scatter=in_scatter)
     deviation, total = None, found.total
     if scale and found.squares is not None:
