@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from os import PathLike
 from pathlib import Path
@@ -11,6 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from princomp._atomic import atomic_file
 
 Array = NDArray[Any]
 
@@ -61,22 +61,14 @@ class Checkpoint:
             self.save(state)
 
     def save(self, state: Any) -> None:
-        """Write to a temporary file beside the target, then put it in place in one step."""
+        """Write the state, whole or not at all."""
         if self.path is None:
             return
-        descriptor, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                content: dict[str, Any] = {**state.value, "_fingerprint": np.array(self.fingerprint)}
-                for number in ("objective", "residual", "iteration"):
-                    content[f"_{number}"] = np.array(getattr(state, number))
-                np.savez(file, **content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, self.path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        content: dict[str, Any] = {**state.value, "_fingerprint": np.array(self.fingerprint)}
+        for number in ("objective", "residual", "iteration"):
+            content[f"_{number}"] = np.array(getattr(state, number))
+        with atomic_file(self.path) as file:
+            np.savez(file, **content)
         self._last = time.monotonic()
 
     def remove(self) -> None:
