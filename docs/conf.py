@@ -3,6 +3,8 @@
 import re
 from importlib.metadata import version as installed_version
 
+from latex2mathml.converter import convert
+
 project = "princomp"
 author = "The princomp developers"
 copyright = "2026, the princomp developers"
@@ -13,7 +15,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -26,6 +27,7 @@ autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False  # the pages list what they want to list
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "princomp"
 html_theme_options = {
@@ -44,5 +46,16 @@ def _keep_bars(app, what, name, obj, options, lines):
             lines[number] = "".join(parts)
 
 
+def _math(self, node):
+    """Write a formula as MathML, which browsers draw themselves: no script, and nothing from the network."""
+    from docutils.nodes import SkipNode
+
+    inline = node.tagname == "math"
+    formula = convert(node.astext().replace(r"\|", r"\Vert "), display="inline" if inline else "block")
+    self.body.append(formula if inline else f'<div style="margin: 1em 0; overflow-x: auto">{formula}</div>')
+    raise SkipNode
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", _keep_bars)
+    app.add_html_math_renderer("mathml", inline_renderers=(_math, None), block_renderers=(_math, None))

@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp._compiled import kernels
 from princomp.data.memory import checked, working_dtype
 from princomp.data.rows import BLOCK_BYTES, Rows, block_offsets
 
 Array = NDArray[Any]
+
+# From this many nonzeros in a block on, compiled products save more than numba costs to import.
+COMPILED_NONZEROS = 1_000_000
 
 
 class SparseRows(Rows):
@@ -67,6 +71,13 @@ def _equal_work(indptr: Array, block_bytes: int) -> Array:
     return np.unique(np.concatenate([[0], np.searchsorted(indptr, wanted), [n]])) if n else np.array([0])
 
 
+def _gram_apply(block: Any, V: Array) -> Array:
+    """Return X'(X V) for a CSR block X."""
+    fast = kernels("sparse_gram") if block.nnz >= COMPILED_NONZEROS and block.dtype == V.dtype else None
+    product: Array = block.T @ (block @ V) if fast is None else fast.sparse_gram(block, V)
+    return product
+
+
 class CenteredSparse:
     """(X - 1 mean') diag(factor) for a sparse block X, never formed: only its products are.
 
@@ -91,7 +102,7 @@ class CenteredSparse:
         """
         mean, factor = self._mean.astype(V.dtype), self._factor[:, None].astype(V.dtype)
         scaled = np.multiply(factor, V, order="C")
-        product: Array = self._block.T @ (self._block @ scaled)
+        product = _gram_apply(self._block, scaled)
         product -= np.outer(self.shape[0] * mean, mean @ scaled)
         product *= factor
         return product

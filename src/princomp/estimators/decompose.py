@@ -189,7 +189,7 @@ def by_krylov(problem: Problem) -> Spectrum:
     n, p = X.shape
     by_rows = p > krylov.WIDE * n
     rough = krylov.may_begin_roughly(n, p, total)
-    begin = krylov.start(n if by_rows else p, k, problem.rng, rough=rough)
+    begin = krylov.start(n if by_rows else p, k, problem.rng, rough=rough, sparse=X.rows.sparse)
     apply = partial(_scatter_apply, X, by_rows=by_rows)
     in_single = partial(_scatter_apply, X.in_single(), by_rows=by_rows) if rough else None
     steps = partial(krylov.krylov, apply, k=k, total=total, rough=in_single)

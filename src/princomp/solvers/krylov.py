@@ -20,7 +20,8 @@ from princomp.solvers.eigh import leading_eigenpairs
 Array = NDArray[Any]
 Operator = Callable[[Array], Array]
 
-# Few vectors per pass waste memory traffic, many waste the polynomial degree on which convergence rests.
+# Few vectors per product waste memory traffic, many waste the polynomial degree on which convergence rests. Products
+# with dense data gain by more vectors, up to k / 2 at least; sparse ones do not.
 BLOCK = 8
 # With p above this many times n the basis lives among rows, not columns: it is that much smaller.
 WIDE = 8
@@ -41,9 +42,9 @@ ROUGH_CELLS = 1e6
 ROUGH_SQUARES = (1e-20, 1e20)
 
 
-def block_size(k: int, side: int) -> int:
+def block_size(k: int, side: int, *, sparse: bool = False) -> int:
     """Return how many vectors to multiply at a time for k eigenvectors of a matrix of this side."""
-    return min(BLOCK * -(-k // (2 * BLOCK)), side)  # k / 2, rounded up to a multiple
+    return min(BLOCK if sparse else BLOCK * -(-k // (2 * BLOCK)), side)  # k / 2, rounded up to a multiple
 
 
 def start_again(vectors: Array, iteration: int, rng: np.random.Generator) -> Value:
@@ -60,9 +61,9 @@ def may_begin_roughly(n: int, p: int, total: float) -> bool:
     return n * p >= ROUGH_CELLS and ROUGH_SQUARES[0] < total / n < ROUGH_SQUARES[1]
 
 
-def start(side: int, k: int, rng: np.random.Generator, *, rough: bool = False) -> Value:
+def start(side: int, k: int, rng: np.random.Generator, *, rough: bool = False, sparse: bool = False) -> Value:
     """Return the value before the first step: an empty basis and a random block; ``rough`` to begin roughly."""
-    return _begin(rng.standard_normal((side, block_size(k, side))), rough, 0)
+    return _begin(rng.standard_normal((side, block_size(k, side, sparse=sparse))), rough, 0)
 
 
 def _begin(vectors: Array, rough: bool, iteration: int) -> dict[str, Array]:

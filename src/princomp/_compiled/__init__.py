@@ -1,0 +1,36 @@
+"""Kernels compiled by numba: arrays and numbers in, arrays out; serial, without the GIL, each with a slow twin.
+
+`kernels` is the one way in. It answers None where numba is missing or broken, and the caller uses the twin.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+NAMES = ("sparse_gram",)  # all modules of kernels, for whoever wants them compiled ahead of time
+
+
+@cache
+def kernels(name: str) -> ModuleType | None:
+    """Return the module of kernels of this name, or None where numba does not work."""
+    try:
+        return import_module(f"princomp._compiled.{name}")
+    except Exception as error:  # an ImportError, or whatever a numba that does not suit NumPy or LLVM raises
+        logging.getLogger("princomp").info("Slower without compiled kernels: numba cannot be used (%s).", error)
+        return None
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a kernel, kept on disk for later processes where some folder can be written to."""
+    from numba import njit
+
+    how = {"nogil": True, "error_model": "numpy"}
+    try:
+        return njit(cache=True, **how)(function)
+    except RuntimeError:  # no folder for the cache
+        return njit(**how)(function)
