@@ -24,9 +24,9 @@ help:  ## list these commands
 	@echo "princomp: make <command>. Each makes $(VENV) when absent and installs what it needs."
 	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
-demo: $(VENV)/.installed-plot  ## PCA of a bundled data set, in a few seconds
-	@echo "Running examples/demo.py"
-	@$(python) examples/demo.py
+demo: $(VENV)/.installed-cli  ## the main job on bundled data: a fit, its tables and an HTML report, in out/
+	@echo "Running princomp demo"
+	@$(VENV)/bin/princomp demo --force
 
 test: $(test-env)  ## all tests whose components are there, doctests and docs examples included
 	@echo "Running the tests in $(WORKERS) processes (skipped ones are listed with the reason)"

@@ -119,6 +119,8 @@ COMPONENTS = {  # name: (is it there?, what installs it)
     "polars": (lambda: _has_module("polars"), "pip install polars"),
     "pyarrow": (lambda: _has_module("pyarrow"), 'pip install "princomp[io]"'),
     "matplotlib": (lambda: _has_module("matplotlib"), 'pip install "princomp[plot]"'),
+    "jinja2": (lambda: _has_module("jinja2"), 'pip install "princomp[report]"'),
+    "playwright": (lambda: _has_module("playwright"), "pip install playwright"),
 }
 
 

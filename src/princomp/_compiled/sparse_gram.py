@@ -48,3 +48,11 @@ def sparse_gram(X: Any, V: Array) -> Array:
         _accumulate(*parts, pairs)
         out[:, begin : begin + width] = pairs[:, 1, :width]
     return out
+
+
+def warm_up() -> None:
+    """Compile for single and double precision."""
+    from scipy.sparse import csr_array
+
+    for dtype in (np.float32, np.float64):
+        sparse_gram(csr_array(np.eye(2, dtype=dtype)), np.eye(2, dtype=dtype))

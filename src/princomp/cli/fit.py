@@ -1,0 +1,320 @@
+"""``princomp fit``: from a file to a folder of results."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from princomp._text import listed, printable
+from princomp.cli.exits import NOT_CONVERGED, USAGE, Failure, reading
+from princomp.cli.folder import Results, results
+from princomp.cli.methods import Method, methods
+from princomp.cli.options import (
+    Components,
+    as_toml,
+    config_option,
+    force_option,
+    index_option,
+    json_option,
+    label_option,
+    memory_option,
+    quiet_option,
+    raw_option,
+)
+from princomp.cli.show import Log, variance_table
+from princomp.cli.tables import write_table
+
+COMPONENTS = 10  # unless asked for otherwise
+COLOURS = 12  # a text column with more values than this colours nothing
+EXTRAS = {"pyarrow": "io", "jinja2": "report"}
+
+
+def _with_methods(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--method`` and the options of all methods."""
+    seen: dict[str, click.Option] = {}
+    for method in methods().values():
+        for option in method.options:
+            seen.setdefault(str(option.name), option)
+    # Click collects options from the last to the first, in this attribute.
+    command.__click_params__ += reversed(seen.values())  # type: ignore[attr-defined]
+    kinds = "; ".join(f"{method.name}: {method.summary}" for method in methods().values())
+    choice = click.Choice(list(methods()))
+    return click.option("--method", type=choice, default="pca", show_default=True, help=f"{kinds}.")(command)
+
+
+@click.command()
+@click.argument("data", type=click.Path(allow_dash=True))
+@click.option(
+    "-k",
+    "--components",
+    type=Components(),
+    help=f"How many components, a share of the variance, or mle. [default: {COMPONENTS}]",
+)
+@_with_methods
+@click.option("-o", "--output", type=click.Path(), default="out", show_default=True, help="Folder for the results.")
+@label_option
+@index_option
+@click.option(
+    "--scores",
+    type=click.Choice(["csv", "parquet"]),
+    default="csv",
+    show_default=True,
+    help="Kind of the file of scores.",
+)
+@click.option("--report/--no-report", default=True, help="Write report.html (default), or not.")
+@raw_option
+@force_option
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of random starts.")
+@click.option("--n-jobs", type=click.IntRange(min=1), help="Threads to use. [default: all]")
+@memory_option
+@click.option("--strict", is_flag=True, help="Exit with code 4 if the fit did not converge.")
+@click.option("--dry-run", is_flag=True, help="Print shape and memory, and stop.")
+@json_option
+@quiet_option
+@config_option
+@click.pass_context
+def fit(ctx: click.Context, /, **options: Any) -> None:
+    """Fit DATA and write model, loadings, scores, summary and report.
+
+    DATA is a .csv(.gz), .tsv, .parquet, .npy, .npz or .mtx file, a quoted glob of such files, or - for a CSV on
+    standard input. Text columns are left out, with a note; --label and --index give them a use.
+    """
+    method = methods()[options["method"]]
+    parameters = _parameters(ctx, method, options)
+    log = Log(quiet=options["quiet"])
+    require_extras("pyarrow", *(["jinja2"] if options["report"] else []))
+    with ExitStack() as stack:
+        stack.enter_context(limits(options["memory_limit"], options["n_jobs"]))
+        if options["dry_run"]:
+            return _dry_run(_read(options, log), method, parameters, as_json=options["as_json"])
+        names = file_names(options["scores"], report=options["report"])
+        place = stack.enter_context(results(Path(options["output"]), names, force=options["force"]))
+        summary, files, table = _run(place, method, parameters, options, log)
+    if options["as_json"]:
+        click.echo(json.dumps(summary, indent=2, allow_nan=False))
+    else:
+        click.echo(f"{table}\n\n{summary['certificate']['sentence']}\n\nWritten: {listed(files, len(files))}")
+    if options["strict"] and summary["status"]["code"] not in ("exact", "converged"):
+        raise Failure(summary["status"]["sentence"], NOT_CONVERGED)
+
+
+def file_names(scores: str = "csv", *, report: bool = True) -> list[str]:
+    """Return the names of all files that a fit writes."""
+    names = ["config.toml", "loadings.csv", "model.princomp", f"scores.{scores}", "summary.json"]
+    return names + ["report.html"] * report
+
+
+def require_extras(*modules: str) -> None:
+    """Raise `Failure`, with the line to type, if an optional library is missing."""
+    from importlib.util import find_spec
+
+    missing = [module for module in modules if find_spec(module) is None]
+    if missing:
+        extras = ",".join(dict.fromkeys(EXTRAS[module] for module in missing))
+        raise Failure(f'{listed(missing)} must be installed for this: pip install "princomp[{extras}]"', USAGE)
+
+
+@contextmanager
+def limits(memory: int | None, n_jobs: int | None) -> Iterator[None]:
+    """Plan for no more memory and threads than this."""
+    from threadpoolctl import threadpool_limits
+
+    from princomp.data import budget
+
+    with budget.limited(memory), threadpool_limits(n_jobs):
+        yield
+
+
+def _parameters(ctx: click.Context, method: Method, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the method's class; an option that another method has is refused."""
+    own = {str(option.name) for option in method.options}
+    every = {str(option.name) for each in methods().values() for option in each.options}
+    for name in sorted(every - own):
+        if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"--{name.replace('_', '-')} is not an option of the method {method.name}.", ctx)
+    return {name: options[name] for name in own} | {
+        "n_components": options["components"],
+        "random_state": options["seed"],
+    }
+
+
+def _read(options: dict[str, Any], log: Log) -> Any:
+    from princomp import read
+
+    data = options["data"]
+    source = sys.stdin.buffer if data == "-" else data
+    with reading(data), log.busy(f"Reading {printable(data)}"):
+        rows = read(source, label=options["label"], index=options["index"], memory_limit=options["memory_limit"])
+    log.tell(f"Read {printable(data)}: {rows.shape[0]} rows, {rows.shape[1]} features.")
+    for note in rows.notes:
+        log.note(note)
+    return rows
+
+
+def _run(
+    place: Results, method: Method, parameters: dict[str, Any], options: dict[str, Any], log: Log
+) -> tuple[dict[str, Any], list[Path], str]:
+    """Read, fit, write; return (summary, files, table for people)."""
+    begin = time.perf_counter()
+    rows = _read(options, log)
+    read_in = time.perf_counter()
+    estimator = _fitted(rows, method, parameters, options, log)
+    with reading(options["data"]):
+        scores = estimator.transform(rows)
+    fitted = time.perf_counter()
+    names = feature_names(estimator)
+    with log.busy("Writing the results"):
+        _write(place, rows, estimator, names, scores, options)
+    seconds = {"read": read_in - begin, "fit": fitted - read_in, "write": time.perf_counter() - fitted}
+    summary = {
+        **summarise(estimator, method.name),
+        "data": printable(options["data"]),
+        "notes": [printable(note) for note in rows.notes],
+        "seconds": {step: round(value, 3) for step, value in seconds.items()},
+        "files": place.digests(),
+    }
+    place.path("summary.json").write_text(json.dumps(summary, indent=2, allow_nan=False), encoding="utf-8")
+    return summary, place.publish(), variance_table(estimator, names)
+
+
+def _fitted(rows: Any, method: Method, parameters: dict[str, Any], options: dict[str, Any], log: Log) -> Any:
+    from sklearn.exceptions import ConvergenceWarning
+
+    if parameters["n_components"] is None:
+        parameters = parameters | {"n_components": min(COMPONENTS, *rows.shape)}
+    estimator = method.make(parameters)
+    estimator.verbose = 0 if options["quiet"] else 1
+    with reading(options["data"]), warnings.catch_warnings(record=True) as caught, log.busy("Fitting"):
+        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.simplefilter("always", UserWarning)
+        estimator.fit(rows)
+    for warning in caught:
+        log.note(f"Note: {warning.message}")
+    estimator.verbose = 0
+    log.tell(f"Fitted {type(estimator).__name__}. {estimator.result_.status}")
+    return estimator
+
+
+def feature_names(estimator: Any) -> list[str]:
+    """Return the features' names, or x0, x1 ... where the data had none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else [str(name) for name in names]
+
+
+def score_columns(rows: Any, estimator: Any, scores: Any) -> dict[str, Any]:
+    """Return the columns of a table of scores: sample, labels, components."""
+    import numpy as np
+
+    n = rows.shape[0]
+    columns: dict[str, Any] = {"sample": np.arange(1, n + 1) if rows.sample_names is None else rows.sample_names}
+    columns |= rows.labels
+    for j, name in enumerate(component_names(scores.shape[1])):
+        columns[name if name not in columns else f"{name} (score)"] = scores[:, j]
+    return columns
+
+
+def component_names(k: int) -> list[str]:
+    """Return the names of k components in tables, counted as the report does."""
+    return [f"component_{j + 1}" for j in range(k)]
+
+
+def _write(place: Results, rows: Any, estimator: Any, names: list[str], scores: Any, options: dict[str, Any]) -> None:
+    """Write all files but the summary."""
+    from princomp import report, save
+
+    save(estimator, place.path("model.princomp"))
+    components = estimator.components_
+    loadings = {"feature": names} | dict(zip(component_names(len(components)), components, strict=True))
+    with place.path("loadings.csv").open("wb") as file:
+        write_table(file, loadings, raw=options["raw_csv"])
+    kind = options["scores"]
+    with place.path(f"scores.{kind}").open("wb") as file:
+        write_table(file, score_columns(rows, estimator, scores), kind=kind, raw=options["raw_csv"])
+    used = {name: value for name, value in options.items() if name not in ("config", "force", "dry_run", "as_json")}
+    place.path("config.toml").write_text(as_toml(used), encoding="utf-8")
+    if options["report"]:
+        label = colour_by(rows, options["label"])
+        report.write(
+            estimator,
+            rows,
+            place.path("report.html"),
+            title=f"{type(estimator).__name__} of {Path(options['data']).name}" if options["data"] != "-" else None,
+            labels=None if label is None else rows.labels[label],
+            label_name=label,
+            sample_names=rows.sample_names,
+            scores=scores,
+            notes=rows.notes,
+            source=options["data"],
+        )
+
+
+def colour_by(rows: Any, asked: str | None) -> str | None:
+    """Return the column that colours points: the one asked for, or the first text column with few values."""
+    import numpy as np
+
+    few = (name for name, values in rows.labels.items() if len(np.unique(np.asarray(values, str))) <= COLOURS)
+    return asked or next(few, None)
+
+
+def summarise(estimator: Any, method: str) -> dict[str, Any]:
+    """Return what a program would like to know of a fitted estimator, ready for JSON."""
+    from princomp import __version__
+
+    certificate, status = estimator.certificate_, estimator.result_.status
+    return {
+        "princomp": __version__,
+        "method": method,
+        "estimator": type(estimator).__name__,
+        "n_samples": int(estimator.n_samples_),
+        "n_features": int(estimator.n_features_in_),
+        "n_components": int(estimator.n_components_),
+        "explained_variance": [float(value) for value in estimator.explained_variance_],
+        "explained_variance_ratio": [float(value) for value in estimator.explained_variance_ratio_],
+        "certificate": {
+            "residual": float(certificate.residual),
+            "tol": float(certificate.tol),
+            "scope": certificate.scope,
+            "dominant": certificate.dominant,
+            "holds": certificate.holds,
+            "sentence": str(certificate),
+        },
+        "status": {"code": status.code, "sentence": status.sentence},
+        "n_iter": int(estimator.n_iter_),
+    }
+
+
+def _dry_run(rows: Any, method: Method, parameters: dict[str, Any], *, as_json: bool) -> None:
+    """Print what a fit would read, and about how much memory it would take."""
+    from princomp.data import budget
+
+    n, p = rows.shape
+    k = parameters["n_components"]
+    k = min(n, p, k if isinstance(k, int) else COMPONENTS)
+    small = min(n, p)
+    plan = {
+        "rows": n,
+        "features": p,
+        "method": method.name,
+        "data_bytes": n * p * rows.dtype.itemsize,
+        "work_bytes": int(24 * small * small if small <= 1000 else 16 * (n + p) * 10 * k),
+        "scores_bytes": 8 * n * k,
+        "available_bytes": budget.available_bytes(),
+    }
+    if as_json:
+        click.echo(json.dumps(plan, indent=2))
+        return
+    sizes = {name[:-6]: f"{value / 2**20:.0f} MiB" for name, value in plan.items() if name.endswith("_bytes")}
+    click.echo(
+        f"{n} rows, {p} features; method {method.name}. Memory, about: "
+        + ", ".join(f"{k} {v}" for k, v in sizes.items())
+        + "."
+    )

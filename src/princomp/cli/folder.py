@@ -1,0 +1,86 @@
+"""A folder of results that appear together, when all are complete."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from princomp._text import listed, printable
+from princomp.cli.exits import OUTPUT, Failure, writing
+
+
+class Results:
+    """Where a command puts its files: `path` gives the place of a new one, `publish` moves all to the folder."""
+
+    def __init__(self, folder: Path, staging: Path, *, force: bool) -> None:
+        self.folder, self._staging, self._force = folder, staging, force
+
+    def path(self, name: str) -> Path:
+        """Return where to write a file for now."""
+        return self._staging / name
+
+    def digests(self) -> dict[str, str]:
+        """Return the SHA-256 of each file written so far, by name."""
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(self._staging.iterdir())}
+
+    def publish(self) -> list[Path]:
+        """Move all files to the folder, under a lock: of two runs at once, one comes first, whole."""
+        names = sorted(path.name for path in self._staging.iterdir())
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with _locked(self.folder):
+            refuse_to_overwrite(self.folder, names, force=self._force)
+            for name in names:
+                os.replace(self._staging / name, self.folder / name)
+        return [self.folder / name for name in names]
+
+
+@contextmanager
+def results(folder: Path, names: list[str], *, force: bool) -> Iterator[Results]:
+    """Yield a place for files that will be in ``folder`` after `Results.publish`; what is not published vanishes.
+
+    That the folder can be written to, and holds none of ``names`` yet, is found out now, before the work.
+    """
+    with writing(folder):
+        if folder.exists() and not folder.is_dir():
+            raise Failure(f"{printable(folder)} is a file, not a folder. Give another one with -o.", OUTPUT)
+        refuse_to_overwrite(folder, names, force=force)
+        there = next(parent for parent in (folder, *folder.absolute().parents) if parent.is_dir())
+        staging = there / f".princomp-{secrets.token_hex(8)}"  # on the same file system, so that moving is one step
+        staging.mkdir()
+    try:
+        with writing(folder):
+            yield Results(folder, staging, force=force)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def refuse_to_overwrite(folder: Path, names: list[str], *, force: bool) -> None:
+    """Raise `Failure` if the folder holds one of these files."""
+    there = [name for name in names if os.path.lexists(folder / name)]
+    if there and not force:
+        raise Failure(
+            f"{printable(folder)} holds results already ({listed(there)}). Replace them with --force, "
+            "or give another folder with -o.",
+            OUTPUT,
+        )
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, which the system lets go of whatever happens (not on Windows, where there is none)."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

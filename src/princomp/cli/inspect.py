@@ -1,0 +1,45 @@
+"""``princomp inspect``: what a model file holds."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from princomp._text import listed, shown
+from princomp.cli.exits import reading
+from princomp.cli.fit import feature_names, summarise
+from princomp.cli.methods import methods
+from princomp.cli.options import json_option
+from princomp.cli.show import variance_table
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@json_option
+def inspect(model: str, as_json: bool) -> None:
+    """Show what MODEL, a .princomp file, holds: method, parameters, variances, certificate.
+
+    Its checksums are verified on the way.
+    """
+    from princomp import load
+
+    with reading(model):
+        estimator = load(model)
+    kind = type(estimator).__name__
+    name = next((method.name for method in methods().values() if method.estimator == kind), kind)
+    names = feature_names(estimator)
+    summary = summarise(estimator, name) | {"features": names}
+    defaults = type(estimator)().get_params()
+    changed = {key: value for key, value in estimator.get_params().items() if value != defaults[key]}
+    summary["parameters"] = {
+        key: value if isinstance(value, int | float | str) else str(value) for key, value in changed.items()
+    }
+    if as_json:
+        click.echo(json.dumps(summary, indent=2, allow_nan=False))
+        return
+    given = ", ".join(f"{key}={shown(repr(value))}" for key, value in changed.items())
+    click.echo(f"{kind}({given})")
+    click.echo(f"Fitted to {summary['n_samples']} rows and {summary['n_features']} features: {listed(names, 8)}\n")
+    click.echo(variance_table(estimator, names))
+    click.echo(f"\n{summary['status']['sentence']}\n{summary['certificate']['sentence']}")

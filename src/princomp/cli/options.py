@@ -1,0 +1,101 @@
+"""Options that commands share: sizes, counts of components, a configuration file."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from typing import Any
+
+import click
+
+from princomp._text import listed, printable
+
+UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+class Size(click.ParamType):  # type: ignore[type-arg]  # generic since Click 8.4
+    """A number of bytes: 500M, 2G, 1.5GB, 2GiB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number of bytes."""
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", str(value).lower())
+        if found is None or not (size := int(float(found[1]) * UNITS[found[2]])):
+            self.fail(f"{printable(value)!r} is not a size. Write for example 500M or 2G.", param, ctx)
+        return size
+
+
+class Components(click.ParamType):  # type: ignore[type-arg]
+    """How many components: a number, a share of the variance, or "mle"."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float | str:
+        """Return an int, a float in (0, 1), or "mle"."""
+        if value == "mle" or isinstance(value, int):
+            return value
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = -1.0
+        if number >= 1 and number == int(number):
+            return int(number)
+        if not 0 < number < 1:
+            self.fail(f'{printable(value)!r} is neither a count, nor a share between 0 and 1, nor "mle".', param, ctx)
+        return number
+
+
+def read_config(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
+    """Take a TOML file's values as defaults: what is written on the command line wins."""
+    if path is None:
+        return None
+    try:
+        with open(path, "rb") as file:
+            values = tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{printable(path)} is not TOML: {printable(error)}.") from error
+    except OSError as error:
+        raise click.BadParameter(f"Cannot read {printable(path)}: {error.strerror}.") from error
+    known = {each.name for each in ctx.command.params if each.name not in ("config", "help")}
+    values = {name.replace("-", "_"): value for name, value in values.items()}
+    if unknown := sorted(set(values) - known):
+        raise click.BadParameter(f"{printable(path)} has unknown keys: {listed(unknown)}.")
+    nested = sorted(name for name, value in values.items() if isinstance(value, dict))
+    if nested:
+        raise click.BadParameter(f"{printable(path)}: {listed(nested)} must be a value, not a table.")
+    ctx.default_map = values
+    return path
+
+
+config_option = click.option(
+    "--config",
+    is_eager=True,
+    callback=read_config,
+    type=click.Path(),
+    help="A TOML file with options by their long names; the command line wins.",
+)
+
+
+def as_toml(values: dict[str, Any]) -> str:
+    """Return values (texts, numbers, truth values, lists) as a TOML file; what is None is left out."""
+    # JSON's spelling of these is TOML's too.
+    return "".join(f"{name} = {json.dumps(_plain(value))}\n" for name, value in values.items() if value is not None)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    return list(value) if isinstance(value, tuple) else value
+
+
+label_option = click.option("--label", metavar="COLUMN", help="Column that colours the points; not a feature.")
+index_option = click.option("--index", metavar="COLUMN", help="Column of sample names; not a feature.")
+memory_option = click.option("--memory-limit", type=Size(), help="Do not plan for more than this, for example 2G.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Say only what you should know.")
+force_option = click.option("--force", is_flag=True, help="Replace results that are there.")
+raw_option = click.option("--raw-csv", is_flag=True, help="Leave texts that look like formulae as they are.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")

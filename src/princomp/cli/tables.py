@@ -1,0 +1,40 @@
+"""Tables for files: CSV that a spreadsheet can open without running anything, or Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import IO, Any
+
+from princomp._text import harmless
+
+
+def write_table(file: IO[bytes], columns: Mapping[str, Any], *, kind: str = "csv", raw: bool = False) -> None:
+    """Write columns (arrays of numbers, or sequences of texts) to a binary file, as "csv" or "parquet".
+
+    In CSV, texts that look like formulae are made harmless unless ``raw``; numbers are written so that they can be
+    read back exactly.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    guard = (lambda text: text) if raw or kind == "parquet" else harmless
+    arrays, names = [], []
+    for name, values in columns.items():
+        if not isinstance(values, np.ndarray) or values.dtype.kind in "OUS":
+            values = pa.array([None if value is None else guard(_text(value)) for value in values], pa.string())
+        arrays.append(pa.array(values))
+        names.append(guard(_text(name)))
+    table = pa.Table.from_arrays(arrays, names=names)
+    if kind == "parquet":
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(table, file)
+    else:
+        import pyarrow.csv
+
+        pyarrow.csv.write_csv(table, file)
+
+
+def _text(value: Any) -> str:
+    """Return text that UTF-8 can hold."""
+    return str(value).encode("utf-8", "backslashreplace").decode()

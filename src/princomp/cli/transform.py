@@ -1,0 +1,81 @@
+"""``princomp transform``: scores of new data under a fitted model."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from princomp._atomic import atomic_file
+from princomp._text import printable
+from princomp.cli.exits import reading, writing
+from princomp.cli.fit import limits, require_extras, score_columns
+from princomp.cli.folder import refuse_to_overwrite
+from princomp.cli.options import force_option, index_option, label_option, memory_option, quiet_option, raw_option
+from princomp.cli.show import Log
+from princomp.cli.tables import write_table
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.argument("data", type=click.Path(allow_dash=True))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(allow_dash=True),
+    default="-",
+    show_default=True,
+    help="File for the scores, .csv or .parquet; - for CSV on standard output.",
+)
+@label_option
+@index_option
+@raw_option
+@force_option
+@memory_option
+@quiet_option
+def transform(
+    model: str, data: str, output: str, memory_limit: int | None, quiet: bool, force: bool, **options: Any
+) -> None:
+    """Write the scores of DATA under MODEL, a .princomp file.
+
+    The features are found by their names, where the model has names; other columns are ignored.
+    """
+    from princomp import load, read
+    from princomp.data.columns import columns
+
+    require_extras("pyarrow")
+    log = Log(quiet=quiet)
+    path = Path(output)
+    if output != "-":
+        refuse_to_overwrite(path.parent, [path.name], force=force)
+    with limits(memory_limit, None):
+        with reading(model):
+            estimator = load(model)
+        with reading(data):
+            names = getattr(estimator, "feature_names_in_", None)
+            source = sys.stdin.buffer if data == "-" else data
+            rows = read(source, label=options["label"], index=options["index"], memory_limit=memory_limit)
+            if names is not None and rows.names is not None:
+                rows = columns(rows, [str(name) for name in names])
+            scores = estimator.transform(rows)
+    table = score_columns(rows, estimator, scores)
+    kind = "parquet" if path.suffix == ".parquet" else "csv"
+    if output == "-":
+        text = io.BytesIO()
+        write_table(text, table, raw=options["raw_csv"])
+        _print(text.getvalue())
+        return
+    with writing(path), atomic_file(path) as file:
+        write_table(file, table, kind=kind, raw=options["raw_csv"])
+    log.tell(f"Written: {printable(path)}")
+
+
+def _print(content: bytes) -> None:
+    """Write all of it to standard output, which, without a buffer, may take only a part at a time."""
+    stream = sys.stdout.buffer
+    left = memoryview(content)
+    while left:
+        left = left[stream.write(left) :]

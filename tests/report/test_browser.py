@@ -1,0 +1,288 @@
+"""The report in a real browser: nothing goes wrong, nothing is asked for, and every control does what it says."""
+
+import contextlib
+import csv
+import shutil
+
+import numpy as np
+import pytest
+
+from princomp import PCA, report
+from princomp.report.words import shown
+
+pytestmark = pytest.mark.needs("jinja2", "playwright", "chromium")
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+OPTIONS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+PLOTS = "svg.main-svg:first-of-type"
+TITLE = "() => document.querySelector('#scores .{}title').textContent"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    from playwright.sync_api import sync_playwright
+
+    path = next(filter(None, map(shutil.which, BROWSERS)))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(OPTIONS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium):
+    """visit(path, width=1280, scheme="light"): the page, drawn. In the end, whatever went wrong fails the test."""
+    problems = []
+    with contextlib.ExitStack() as contexts:
+
+        def visit(path, width=1280, scheme="light"):
+            context = contexts.enter_context(
+                chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+            )
+            page = context.new_page()
+            page.on("console", lambda message: problems.append(f"console: {message.type} {message.text}"))
+            page.on("pageerror", lambda error: problems.append(f"error: {error}"))
+            page.on("dialog", lambda dialog: (problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+            page.on(
+                "request",
+                lambda request: (
+                    None
+                    if request.url.startswith(("file:", "data:", "blob:"))
+                    else problems.append(f"request: {request.url}")
+                ),
+            )
+            page.goto(path.as_uri())
+            return page
+
+        yield visit
+    assert not problems, "\n".join(problems)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A report on 60 samples in three groups."""
+    rng = np.random.default_rng(0)
+    labels = np.array(["red", "green", "blue"])[np.arange(60) % 3]
+    X = rng.normal(size=(60, 5)) * [5, 3, 2, 1, 1] + 4 * (labels == "red")[:, None]
+    path = tmp_path_factory.mktemp("small") / "report.html"
+    names = [f"sample-{i}" for i in range(60)]
+    return report.write(PCA(4).fit(X), X, path, labels=labels, label_name="colour", sample_names=names)
+
+
+def overflow(page):
+    """By how many pixels the page is wider than the window."""
+    return page.evaluate("document.documentElement.scrollWidth - innerWidth")
+
+
+def hover(page, chart, selector):
+    """Put the pointer on an element of a chart; return the text that appears."""
+    page.locator(chart).scroll_into_view_if_needed()
+    box = page.locator(f"{chart} {selector}").first.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.locator(f"{chart} .hovertext").first.wait_for()
+    return page.locator(f"{chart} .hovertext").first.text_content()
+
+
+def x_positions(page):
+    return page.evaluate("document.getElementById('scores').data.map(trace => Array.from(trace.x))")
+
+
+def test_every_chart_is_drawn(visit, small):
+    page = visit(small)
+    assert page.locator(f".plot {PLOTS}").count() == 4
+    assert page.locator("#scree .bars .point").count() == 4
+    assert page.locator("#scores .scatterlayer .point").count() == 60
+    assert page.locator("#bars .point").count() == 5
+    assert page.locator("#heat-map .heatmaplayer image").count() == 1
+
+
+def test_selects_change_the_charts(visit, small):
+    page = visit(small)
+    before = x_positions(page)
+    page.select_option("#across", "2")
+    assert page.evaluate(TITLE.format("x")).startswith("Component 3")
+    assert x_positions(page) != before
+    page.select_option("#up", "2")  # taken: the two change places
+    assert page.evaluate(TITLE.format("x")).startswith("Component 2")
+    assert page.evaluate(TITLE.format("y")).startswith("Component 3")
+    weights = "Array.from(document.getElementById('bars').data[0].x)"
+    first = page.evaluate(weights)
+    page.select_option("#component", "1")
+    second = page.evaluate(weights)
+    assert second != first
+    assert np.all(np.diff(np.abs(second)) <= 0)
+
+
+def test_hover_names_the_sample(visit, small):
+    text = hover(visit(small), "#scores", ".point")
+    assert "sample-" in text
+    assert "colour: blue" in text  # the first category is drawn first
+
+
+def test_legend_hides_a_category(visit, small):
+    page = visit(small)
+    button = page.get_by_role("button", name="green")
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    assert [len(x) for x in x_positions(page)] == [20, 0, 20]
+    button.press("Enter")
+    assert [len(x) for x in x_positions(page)] == [20, 20, 20]
+
+
+def test_keyboard_reaches_every_control(visit, small):
+    page = visit(small)
+    wanted = page.locator("select:enabled, a[data-file], .legend button, summary, .scroll:visible").count()
+    reached = set()
+    for _ in range(wanted + 10):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.dataset.file || document.activeElement.outerHTML"))
+    assert {"variance.csv", "loadings.csv"} <= reached
+    for part in ('id="across"', 'id="up"', 'id="component"', "aria-pressed", "<summary", 'class="scroll"'):
+        assert any(part in element for element in reached), part
+    page.locator("#across").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(TITLE.format("x")).startswith("Component 3")
+
+
+def test_tables_are_downloaded(visit, small, tmp_path):
+    page = visit(small)
+    for name, header, rows in (("variance.csv", "component", 4), ("loadings.csv", "feature", 5)):
+        with page.expect_download() as waiting:
+            page.click(f"a[data-file='{name}']")
+        assert waiting.value.suggested_filename == name
+        waiting.value.save_as(tmp_path / name)
+        table = list(csv.reader((tmp_path / name).read_text(encoding="utf-8").splitlines()))
+        assert table[0][0] == header
+        assert len(table) == rows + 1
+        shown_cell = page.locator(f".scroll table:has(th:text-is('{'No.' if rows == 4 else 'Feature'}')) td").first
+        assert float(table[1][1]) == pytest.approx(float(shown_cell.text_content()), rel=1e-3)
+
+
+def test_chart_is_saved_as_a_picture(visit, small, tmp_path):
+    page = visit(small)
+    page.locator("#scores").hover()
+    with page.expect_download() as waiting:
+        page.locator("#scores .modebar-btn[data-title^='Download']").click()
+    assert waiting.value.suggested_filename == "scores.png"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [375, 1280])
+def test_no_sideways_scrolling(visit, small, hostile_page, tmp_path, width, scheme):
+    long = tmp_path / "hostile.html"
+    long.write_text(hostile_page, encoding="utf-8")
+    for path in (small, long):
+        page = visit(path, width, scheme)
+        assert overflow(page) == 0
+        page.locator("details:not([open]) summary").click()
+        assert overflow(page) == 0
+
+
+def test_colours_follow_the_system(visit, small):
+    page = visit(small, scheme="light")
+    paper = "document.querySelector('#scores .main-svg').style.background"
+    light = page.evaluate(paper)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"{paper} !== {light!r}")
+
+
+def test_a_window_that_is_turned(visit, small):
+    page = visit(small, 375)
+    page.set_viewport_size({"width": 900, "height": 400})
+    page.wait_for_function("document.querySelector('#scores .main-svg').getBoundingClientRect().width > 700")
+    page.set_viewport_size({"width": 375, "height": 800})
+    page.wait_for_function("document.querySelector('#scores .main-svg').getBoundingClientRect().width < 375")
+    assert overflow(page) == 0
+
+
+def test_print_is_light_and_as_wide_as_paper(visit, small):
+    page = visit(small, scheme="dark")
+    seen = page.evaluate(
+        """() => new Promise((resolve) => {
+            addEventListener("beforeprint", () => {
+                const paper = document.querySelector("#scores .main-svg");
+                resolve([paper.style.background, paper.getBoundingClientRect().width]);
+            });
+            dispatchEvent(new Event("beforeprint"));
+        })"""
+    )
+    assert seen == ["rgb(255, 255, 255)", 680]
+    page.evaluate("() => { dispatchEvent(new Event('afterprint')); }")
+    assert page.evaluate("document.querySelector('#scores .main-svg').getBoundingClientRect().width") > 800
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_hostile_names_in_a_browser(visit, hostile_names, hostile_page, tmp_path, observe):
+    """S9a: literal in title, table, legend, chart and hover; no dialog (the fixture would tell)."""
+    path = tmp_path / "<b>hostile'\".html"
+    path.write_text(hostile_page, encoding="utf-8")
+    page = visit(path)
+    page.locator("details:not([open]) summary").click()
+    cells = page.locator("tbody th.name").all_text_contents()
+    assert cells == [shown(name) for name in hostile_names]
+    assert page.title().startswith("</script><scri")
+    buttons = page.locator(".legend button").all_text_contents()
+    assert "<img src=x onerror=alert(1)>" in buttons or "</script><script>alert(1)</script>" in buttons
+    ticks = page.evaluate("[...document.querySelectorAll('#heat-map .ytick text')].map(tick => tick.textContent)")
+    assert len(ticks) == len(hostile_names)  # equal names are not merged
+    for name in ("{{7*7}}", "<b>bold</b>", "%{x}", "&lt;", "__proto__", "(empty)", "</script><scr…ert(1)</script>"):
+        assert any(name[:9] == tick[:9] for tick in ticks), name
+    for across in ("0", "1", "2"):
+        page.select_option("#component", across)
+        for bar in range(page.locator("#bars .point").count()):
+            box = page.locator("#bars .point").nth(bar).bounding_box()
+            page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert hover(page, "#scores", ".point").startswith(tuple(shown(name, 40) for name in hostile_names))
+    assert page.locator(".plot a, .plot img, .plot b").count() == 0
+    observe("S9a", f"{len(hostile_names)} hostile names in Chromium", "shown literally; no dialog, error or request")
+
+
+def write_page(tmp_path, X, k, **options):
+    return report.write(PCA(k).fit(X), X, tmp_path / "report.html", **options)
+
+
+@pytest.mark.filterwarnings("ignore:X ")
+@pytest.mark.parametrize("case", ["one feature", "two components", "constant", "few labels", "number labels", "none"])
+def test_small_and_degenerate_data_in_a_browser(visit, tmp_path, case):
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    charts = 4
+    if case == "one feature":
+        path = write_page(tmp_path, X[:, :1], 1)
+    elif case == "two components":
+        path = write_page(tmp_path, X, 2)
+    elif case == "constant":
+        path = write_page(tmp_path, np.ones((5, 3)), 2)
+    elif case == "few labels":
+        path = write_page(tmp_path, X, 2, labels=[None] * 49 + ["only"])
+    elif case == "number labels":
+        path = write_page(tmp_path, X, 2, labels=[None, *range(49)])
+    else:
+        from sklearn.decomposition import PCA as SklearnPCA
+
+        path = report.write(SklearnPCA(0).fit(X), X, tmp_path / "report.html")
+        charts = 0
+    page = visit(path)
+    assert page.locator(f".plot {PLOTS}").count() == charts
+
+
+def test_many_points_and_features_in_a_browser(visit, tmp_path):
+    X = np.random.default_rng(0).normal(size=(50_000, 100)) * np.linspace(3, 1, 100)
+    path = write_page(tmp_path, X, 12)
+    assert path.stat().st_size < 3e6
+    page = visit(path)
+    assert page.locator(f".plot {PLOTS}").count() == 4
+    counts = "document.getElementById('scores').data[0].customdata"
+    first = np.array(page.evaluate(counts), dtype=float)
+    assert np.nansum(first) == 50_000
+    page.select_option("#across", "1")  # taken: the two change places
+    np.testing.assert_array_equal(np.array(page.evaluate(counts), dtype=float), first.T)
+    assert "samples" in hover(page, "#scores", ".heatmaplayer image")
+    assert overflow(page) == 0
