@@ -286,3 +286,35 @@ def test_many_points_and_features_in_a_browser(visit, tmp_path):
     np.testing.assert_array_equal(np.array(page.evaluate(counts), dtype=float), first.T)
     assert "samples" in hover(page, "#scores", ".heatmaplayer image")
     assert overflow(page) == 0
+
+
+def test_report_of_the_demo(visit, tmp_path):
+    """What a stranger sees first: the command's own report."""
+    from running import princomp
+
+    done = princomp("demo", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = visit(tmp_path / "out" / "report.html")
+    assert page.locator(f".plot {PLOTS}").count() == 4
+    assert page.locator("#scores .scatterlayer .point").count() == 178
+    assert "PCA of wine.csv" in page.title()
+    assert "2 components hold 55\u00a0% of the variance" in page.locator("main").inner_text()
+
+
+def test_hostile_csv_through_the_command(visit, tmp_path, hostile_names, observe):
+    """S9a, from a file to the page, title included."""
+    from running import princomp
+
+    name = "<script>alert(1)<!-- {{7*7}}.csv"
+    features = [text for text in hostile_names if text.strip() and "\ud800" not in text][:12]
+    with (tmp_path / name).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["who", *[f"{text}{j}" for j, text in enumerate(features)]])
+        rng = np.random.default_rng(0)
+        for text in features:
+            writer.writerow([text, *rng.normal(size=len(features)).round(3)])
+    done = princomp("fit", name, "--label", "who", "-o", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = visit(tmp_path / "out" / "report.html")
+    assert page.locator("h1").inner_text() == f"PCA of {name}"
+    observe("S9a", "names from a CSV through princomp fit", "shown literally, no dialog")
