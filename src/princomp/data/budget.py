@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+
+_limit: ContextVar[int | None] = ContextVar("limit", default=None)
+
+
+@contextmanager
+def limited(size: int | None) -> Iterator[None]:
+    """Let no more than ``size`` bytes be planned for within the block; None sets no limit."""
+    token = _limit.set(size)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
 
 
 def available_bytes() -> int:
-    """Return the memory that can still be had, in bytes (2 GiB where the system does not say)."""
+    """Return the memory that may still be taken: what the system has, or the limit that was set."""
+    limit = _limit.get()
+    return _system_bytes() if limit is None else min(limit, _system_bytes())
+
+
+def _system_bytes() -> int:
+    """Return the memory that the system can still give, in bytes (2 GiB where it does not say)."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             for line in lines:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,12 @@ class Rows(ABC):
         float32 for float32 data, else float64: the precision of results. Sums are always taken in float64.
     names : tuple of str or None
         Names of the features.
+    sample_names : tuple of str or None
+        Names of the rows.
+    labels : mapping of str to array of str
+        Text that came with the rows, by column name; not part of the matrix.
+    notes : tuple of str
+        Sentences to show the user: what was left out, or taken in another way than expected.
     sparse : bool
         Whether blocks are CSR arrays.
     offsets : ndarray of int
@@ -69,6 +76,9 @@ class Rows(ABC):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     names: tuple[str, ...] | None = None
+    sample_names: tuple[str, ...] | None = None
+    labels: Mapping[str, Array] = MappingProxyType({})
+    notes: tuple[str, ...] = ()
     sparse: bool = False
     offsets: Array
 

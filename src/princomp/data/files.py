@@ -1,0 +1,164 @@
+"""`read`: any supported file, or several, as `Rows`."""
+
+from __future__ import annotations
+
+import glob
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from os import PathLike
+from typing import IO, Any
+
+from princomp.data.arrays import read_npy, read_npz
+from princomp.data.budget import available_bytes
+from princomp.data.delimited import read_delimited
+from princomp.data.matrix_market import read_mtx
+from princomp.data.parquet import read_parquet
+from princomp.data.reading import DataError, File, Request, Spooled, shown
+from princomp.data.rows import BLOCK_BYTES, Rows
+
+FORMATS: dict[str, Callable[..., Rows]] = {
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".mtx": read_mtx,
+    ".mtx.gz": read_mtx,
+    ".csv": read_delimited,
+    ".csv.gz": read_delimited,
+    ".tsv": partial(read_delimited, delimiter="\t"),
+    ".tsv.gz": partial(read_delimited, delimiter="\t"),
+    ".parquet": read_parquet,
+}
+TABLES = (".csv", ".tsv", ".parquet")  # these have named columns
+
+
+def read(
+    path: str | PathLike[str] | IO[bytes],
+    *,
+    label: str | Sequence[str] | None = None,
+    index: str | None = None,
+    block_rows: int | None = None,
+    block_bytes: int = BLOCK_BYTES,
+    memory_limit: int | None = None,
+) -> Rows:
+    r"""Return a file, or several with the same columns, as `Rows`, which every estimator takes in place of an array.
+
+    =====================================  ======================================================================
+    file                                   read as
+    =====================================  ======================================================================
+    ``.npy``                               the matrix in it
+    ``.npz``                               a SciPy sparse matrix, or the only matrix in it; ``file.npz::name`` picks
+    ``.mtx``, ``.mtx.gz``                  Matrix Market: sparse or dense
+    ``.csv``, ``.csv.gz``                  a table separated by commas, semicolons or tabs
+    ``.tsv``, ``.tsv.gz``                  a table separated by tabs
+    ``.parquet``                           a table
+    =====================================  ======================================================================
+
+    Columns of text are no features: they are found in ``labels``, and a sentence in ``notes`` says so. Data up to
+    256 MiB (or a quarter of the memory that may be used) are kept in memory; larger ones are read in blocks, from the
+    file itself (``.npy``) or from a temporary file without a name.
+
+    Parameters
+    ----------
+    path : str, path or binary file
+        A file; a pattern such as ``"part-*.csv"``, for files of one kind one after the other, sorted by name; or
+        ``"-"``, or an open binary file, for a CSV that comes from there.
+    label : str or list of str, optional
+        Columns of a table to keep as labels, though they may hold numbers.
+    index : str, optional
+        The column of a table that names the samples.
+    block_rows : int, optional
+        Rows per block; by default as many as fit ``block_bytes``.
+    block_bytes : int, default 32 MiB
+        Memory of one block as float64.
+    memory_limit : int, optional
+        Bytes of memory that reading may take; by default what the computer has left.
+
+    Returns
+    -------
+    Rows
+        The data. Besides ``names``, a table brings ``sample_names``, ``labels`` and ``notes``.
+
+    Raises
+    ------
+    DataError
+        If a file is missing, damaged, of an unknown kind, or changes while it is read. The message names it, and the
+        line if that is known. It is a ValueError.
+    MemoryError
+        If something in a file needs more memory than may be used.
+
+    Examples
+    --------
+    >>> import io
+    >>> from princomp.data import read
+    >>> rows = read(io.BytesIO(b"height,weight,sex\n1.62,55,f\n1.81,,m\n1.75,72,m\n"))
+    >>> rows.shape, rows.names
+    ((3, 2), ('height', 'weight'))
+    >>> rows.labels["sex"]
+    array(['f', 'm', 'm'], dtype=object)
+    >>> rows.notes
+    ('Left out 1 text column: sex.',)
+    """
+    if memory_limit is not None and memory_limit < 1:
+        raise ValueError(f"memory_limit must be at least 1 byte, got {memory_limit}.")
+    limit = memory_limit or available_bytes()
+    names = (label,) if isinstance(label, str) else tuple(label or ())
+    request = Request(names, index, {"block_rows": block_rows, "block_bytes": block_bytes}, limit)
+    stream = sys.stdin.buffer if path == "-" else path
+    if isinstance(stream, str | PathLike):
+        return _read_files(os.fsdecode(stream), request)
+    return read_delimited([Spooled(stream, _name_of(stream), request.kept)], request)
+
+
+def _read_files(path: str, request: Request) -> Rows:
+    """Read the files that a path, or a pattern, means."""
+    path, member = _member(path)
+    paths = _matches(path)
+    kinds = [_kind(each) for each in paths]
+    files = [File(each) for each in paths]
+    for file, kind in zip(files, kinds):
+        if kind.removesuffix(".gz") != kinds[0].removesuffix(".gz"):
+            raise DataError(f"{file.name} is not a {kinds[0]} file as {files[0].name} is: files must be of one kind.")
+    if (request.label or request.index is not None) and not kinds[0].startswith(TABLES):
+        raise DataError(f"{files[0].name} has no named columns: label and index are for {', '.join(TABLES)}.")
+    if member is not None:
+        return read_npz(files, request, member)
+    return FORMATS[kinds[0]](files, request)
+
+
+def _member(path: str) -> tuple[str, str | None]:
+    """Split ``file.npz::name``."""
+    before, _, name = path.rpartition("::")
+    return (before, name) if before.lower().endswith(".npz") and not os.path.exists(path) else (path, None)
+
+
+def _matches(path: str) -> list[str]:
+    """Return the files that a pattern matches, sorted; a path that is there, or is no pattern, is itself."""
+    if not glob.has_magic(path) or os.path.lexists(path):
+        return [path]
+    found = sorted(glob.glob(path))
+    if not found:
+        raise DataError(f"{shown(path, None)}: no file matches this pattern.")
+    return found
+
+
+def _kind(path: str) -> str:
+    """Return the key of FORMATS that a path ends with; the file need not be there."""
+    lower = path.lower()
+    for kind in FORMATS:
+        if lower.endswith(kind):
+            return kind
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise DataError(f"{shown(path, None)} is of no kind that can be read: {', '.join(FORMATS)}.")
+    File(path)  # says what is wrong: missing, or a folder
+    raise AssertionError
+
+
+def _name_of(stream: Any) -> str:
+    """Return what to call a stream in messages."""
+    if not hasattr(stream, "read"):
+        raise TypeError(f"path must be a path or a binary file, got {type(stream).__name__}.")
+    if stream is sys.stdin.buffer:
+        return "standard input"
+    name = getattr(stream, "name", None)
+    return shown(name, None) if isinstance(name, str) else "the stream"

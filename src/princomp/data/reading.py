@@ -1,0 +1,162 @@
+"""What all readers of files share: the request, errors that name the file, and files that must stay as they are."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Protocol
+
+# Data of this size are kept in memory (or of a quarter of the memory that may be used, if that is less).
+KEPT_BYTES = 256 * 2**20
+
+
+class DataError(ValueError):
+    """A file cannot be read as data; the message names it and says why."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the caller of `read` asked for."""
+
+    label: tuple[str, ...]  # columns kept as text, though they may hold numbers
+    index: str | None  # the column of sample names
+    blocks: dict[str, Any]  # block_rows and block_bytes
+    limit: int  # bytes of memory that reading may take
+
+    @property
+    def kept(self) -> int:
+        """Return how many bytes of data may stay in memory."""
+        return min(KEPT_BYTES, self.limit // 4)
+
+    def require(self, size: int, what: str) -> None:
+        """Raise MemoryError if ``size`` bytes for ``what`` are over the limit."""
+        if size > self.limit:
+            raise MemoryError(
+                f"{what} needs {size / 2**30:.3g} GiB of memory, but {self.limit / 2**30:.3g} GiB may be used: "
+                "raise memory_limit, or store the data as .npy, which is read in blocks."
+            )
+
+
+class Source(Protocol):
+    """Something that can be opened as a file, again and again, and is the same each time."""
+
+    name: str  # fit to be shown
+
+    def open(self) -> Any:
+        """Return a context manager that yields a binary file."""
+
+
+class File:
+    """A file on disk that must not change from now on."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.name = path, shown(path, None)
+        with naming(self.name):
+            found = os.stat(path)
+        if stat.S_ISDIR(found.st_mode):
+            raise DataError(f"{self.name} is a folder: name a file, or several by a pattern such as {self.name}/*.csv.")
+        if not stat.S_ISREG(found.st_mode):
+            raise DataError(f"{self.name} is not a regular file: send it to standard input and read '-' instead.")
+        if not found.st_size:
+            raise DataError(f"{self.name} is empty.")
+        self.size = found.st_size
+        self._signature = _signature(found)
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Yield the file; raise DataError if it is not, or does not stay, what it was."""
+        with naming(self.name):
+            file = open(self.path, "rb", buffering=0)  # noqa: SIM115  closed below
+        with file:
+            self._compare(file)
+            try:
+                yield file
+            except DataError:
+                self._compare(file)  # half a line, say: that the file changed is the better explanation
+                raise
+            self._compare(file)
+
+    def _compare(self, file: BinaryIO) -> None:
+        if _signature(os.fstat(file.fileno())) != self._signature:
+            raise DataError(f"{self.name} changed while it was read: wait until it is complete, then read it again.")
+
+
+def _signature(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+class Spooled:
+    """A stream that comes only once, copied so that it can be read again: in memory if small, else on disk."""
+
+    def __init__(self, stream: Any, name: str, kept: int) -> None:
+        self.name = name
+        self._file = tempfile.SpooledTemporaryFile(kept, dir=spill_folder())  # noqa: SIM115  closed with us
+        while block := self._next(stream):
+            self._file.write(block)
+        if not self._file.tell():
+            raise DataError(f"{name} is empty.")
+
+    def _next(self, stream: Any) -> bytes:
+        with naming(self.name):
+            block = stream.read(2**20)
+        if not isinstance(block, bytes):
+            raise DataError(f"{self.name} gives text, not bytes: open it in binary mode ('rb').")
+        return block
+
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """Yield the copy, from its beginning."""
+        self._file.seek(0)
+        yield self._file
+
+    def __del__(self) -> None:
+        self._file.close()
+
+
+def spill_folder() -> str:
+    """Return the folder for large temporary files: TMPDIR if set, else /var/tmp, because /tmp may be in memory."""
+    for folder in (*map(os.environ.get, ("TMPDIR", "TEMP", "TMP")), "/var/tmp"):  # noqa: S108  files have no name there
+        if folder and os.path.isdir(folder) and os.access(folder, os.W_OK):
+            return folder
+    return tempfile.gettempdir()
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Turn what may go wrong inside, while a file is opened or read, into a DataError that names it."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError(f"{name}: there is no such file.") from error
+    except EOFError as error:
+        raise DataError(f"{name} is cut off: it ends before its data do.") from error
+    except (zlib.error, OSError) as error:
+        raise DataError(f"{name} cannot be read ({getattr(error, 'strerror', None) or brief(error)}).") from error
+
+
+def shown(text: str, longest: int | None = 60) -> str:
+    """Return a name fit for a terminal: nothing unprintable (a file name need not be text), nothing very long."""
+    if longest and len(text) > longest:
+        text = text[: longest - 3] + "..."
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def brief(error: Exception) -> str:
+    """Return what somebody else's error says, in one line that ends without a full stop."""
+    return shown(" ".join(str(error).split()), 200).rstrip(".")
+
+
+def listed(names: list[str], most: int = 10) -> str:
+    """Return names separated by commas, the first few if there are many."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(shown(name) for name in names[:most]) + more
+
+
+def plural(count: int, what: str) -> str:
+    """Return a count with its noun."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
