@@ -31,5 +31,5 @@ def test_the_same_columns_are_the_same_rows(rows):
 
 
 def test_what_is_missing_is_named(rows):
-    with pytest.raises(ValueError, match=r"missing: 'x', 'text' \('text' is there, but holds text\)"):
+    with pytest.raises(ValueError, match=r"missing: x, text \(text is there, but holds text\)"):
         columns(rows, ["a", "x", "text"])

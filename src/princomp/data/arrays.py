@@ -16,8 +16,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from princomp._text import listed, shown
 from princomp.data.memory import MemoryRows
-from princomp.data.reading import DataError, File, Request, brief, listed, naming, shown
+from princomp.data.reading import DataError, File, Request, brief, naming
 from princomp.data.rows import Rows
 from princomp.data.shards import ShardRows
 from princomp.data.stored import Numbers, rows_in_files, same_width

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from princomp._text import listed
 from princomp.data.rows import Rows
 
 
@@ -14,21 +15,15 @@ def columns(rows: Rows, names: Sequence[str]) -> Rows:
     """Return the columns of ``rows`` that have these names, in this order; ValueError lists those that are missing."""
     names = tuple(names)
     if rows.names is None:
-        raise ValueError(f"The data have no column names, but these columns are needed: {_listed(names)}.")
+        raise ValueError(f"The data have no column names, but these columns are needed: {listed(names)}.")
     if rows.names == names:
         return rows
     missing = [name for name in names if name not in set(rows.names)]
     if missing:
         text = [name for name in missing if name in rows.labels]
-        why = f" ({_listed(text)} is there, but holds text)" if text else ""
-        raise ValueError(f"These columns are needed but missing: {_listed(missing)}{why}.")
+        why = f" ({listed(text)} is there, but holds text)" if text else ""
+        raise ValueError(f"These columns are needed but missing: {listed(missing)}{why}.")
     return _Columns(rows, names)
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    return ", ".join(repr(name) for name in names[:most]) + (
-        f" and {len(names) - most} more" if len(names) > most else ""
-    )
 
 
 class _Columns(Rows):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp._text import listed, shown
 from princomp.data.cells import (
     LEAST_LINE,
     LONGEST_LINE,
@@ -23,7 +24,7 @@ from princomp.data.cells import (
     strings,
     unquoted,
 )
-from princomp.data.reading import DataError, Request, Source, listed, naming, plural, shown
+from princomp.data.reading import DataError, Request, Source, naming, plural
 from princomp.data.rows import Rows
 from princomp.data.stored import Sink
 from princomp.data.tables import (

@@ -10,12 +10,13 @@ from functools import partial
 from os import PathLike
 from typing import IO, Any
 
+from princomp._text import shown
 from princomp.data.arrays import read_npy, read_npz
 from princomp.data.budget import available_bytes
 from princomp.data.delimited import read_delimited
 from princomp.data.matrix_market import read_mtx
 from princomp.data.parquet import read_parquet
-from princomp.data.reading import DataError, File, Request, Spooled, shown
+from princomp.data.reading import DataError, File, Request, Spooled
 from princomp.data.rows import BLOCK_BYTES, Rows
 
 FORMATS: dict[str, Callable[..., Rows]] = {

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp._text import shown
 from princomp.data.arrays import joined
 from princomp.data.cells import LEAST_LINE, LONGEST_LINE, NEWLINE, Piece, cell_ends, pieces, plain, strings
-from princomp.data.reading import DataError, File, Request, plural, shown
+from princomp.data.reading import DataError, File, Request, plural
 from princomp.data.rows import Rows
 
 Array = NDArray[Any]

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.data.reading import DataError, File, Request, brief, listed, naming, plural
+from princomp._text import listed
+from princomp.data.reading import DataError, File, Request, brief, naming, plural
 from princomp.data.rows import Rows
 from princomp.data.stored import Sink
 from princomp.data.tables import (

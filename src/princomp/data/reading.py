@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
+from princomp._text import shown
+
 # Data of this size are kept in memory (or of a quarter of the memory that may be used, if that is less).
 KEPT_BYTES = 256 * 2**20
 
@@ -139,22 +141,9 @@ def naming(name: str) -> Iterator[None]:
         raise DataError(f"{name} cannot be read ({getattr(error, 'strerror', None) or brief(error)}).") from error
 
 
-def shown(text: str, longest: int | None = 60) -> str:
-    """Return a name fit for a terminal: nothing unprintable (a file name need not be text), nothing very long."""
-    if longest and len(text) > longest:
-        text = text[: longest - 3] + "..."
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def brief(error: Exception) -> str:
     """Return what somebody else's error says, in one line that ends without a full stop."""
     return shown(" ".join(str(error).split()), 200).rstrip(".")
-
-
-def listed(names: list[str], most: int = 10) -> str:
-    """Return names separated by commas, the first few if there are many."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(shown(name) for name in names[:most]) + more
 
 
 def plural(count: int, what: str) -> str:

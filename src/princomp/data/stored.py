@@ -15,8 +15,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp._text import shown
 from princomp.data.memory import MemoryRows, working_dtype
-from princomp.data.reading import DataError, Request, Source, naming, shown, spill_folder
+from princomp.data.reading import DataError, Request, Source, naming, spill_folder
 from princomp.data.rows import BLOCK_BYTES, Rows, block_offsets
 
 Array = NDArray[Any]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.data.reading import DataError, Request, Source, listed, plural, shown
+from princomp._text import listed, shown
+from princomp.data.reading import DataError, Request, Source, plural
 from princomp.data.rows import Rows
 from princomp.data.stored import Sink
 
