@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,16 @@ from princomp._version import __version__
 from princomp.data import Centered, Rows, as_rows, statistics
 from princomp.data.frames import is_frame
 from princomp.progress import CallbackSupport
+from princomp.result import Callback, Result, run
 
 Array = NDArray[Any]
 
 
 class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupport, BaseEstimator):
     """Base of all estimators."""
+
+    tol: float
+    max_iter: int
 
     def _open(self, X: Any, *, reset: bool, least_rows: int = 1) -> Rows:
         """Return X as rows, its names and number of features learnt (``reset``) or compared with those of the fit."""
@@ -91,9 +95,80 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         digest.update(statistics.moments(rows, by_column=True).mean.tobytes())
         return digest.hexdigest()
 
+    def _check_limits(self) -> None:
+        """Complain about a tol or max_iter that means nothing."""
+        if not (isinstance(self.tol, Real) and self.tol >= 0):
+            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
+        if not (isinstance(self.max_iter, Integral) and self.max_iter >= 1):
+            raise ValueError(f"max_iter must be an integer of at least 1, got {self.max_iter!r}.")
+
+    def _run(self, rows: Rows, tell: Callback, *args: Any, **kwargs: Any) -> Result:
+        """Run an iterative solver under this estimator's limits, for these data."""
+        if self.checkpoint is not None:
+            kwargs |= {"checkpoint": self.checkpoint, "fingerprint": self._fingerprint(rows)}
+        return run(*args, callback=tell, **kwargs)
+
+    def _open_covariance(self, S: Any, n_samples: int | None) -> tuple[Array, Any]:
+        """Return a covariance matrix, found to be one, and the dtype of results."""
+        rows = self._open(S, reset=True)
+        p = rows.shape[1]
+        if rows.shape[0] != p:
+            raise ValueError(f"A covariance matrix is square, got shape {rows.shape}. For data, call fit.")
+        if n_samples is not None and not (isinstance(n_samples, Integral) and n_samples >= 2):
+            raise ValueError(f"n_samples must be an integer of at least 2, got {n_samples!r}.")
+        matrix = statistics.whole(Centered(rows))
+        if not np.isfinite(matrix).all():
+            check_values(rows, getattr(self, "feature_names_in_", None))
+        if np.abs(matrix - matrix.T).max() > 1e-8 * np.abs(matrix).max():
+            raise ValueError("A covariance matrix is symmetric; this one is not.")
+        spectrum = np.linalg.eigvalsh(matrix)
+        if spectrum[0] < -1e-8 * max(spectrum[-1], 0.0):
+            raise ValueError(
+                f"A covariance matrix has no negative eigenvalue; this one has {spectrum[0]:.3g}, the largest being "
+                f"{spectrum[-1]:.3g}."
+            )
+        return matrix, rows.dtype
+
+    def _project(self, X: Any, V: Array) -> Any:
+        """Return X, centred and scaled as in the fit, times V (p, k)."""
+        rows = self._open(X, reset=False)
+        if self.scale_ is not None:
+            V = V / self.scale_.astype(np.float64)[:, None]
+        centered = statistics.dense_enough(Centered(rows, self._mean if self._mean.any() else None))
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = statistics.apply(centered, V, dtype=rows.dtype)
+        return self._finite(rows, scores)
+
+    def _unproject(self, scores: Any, back: Array) -> Any:
+        """Return scores times ``back`` (k, p), scaled and moved as the data of the fit were."""
+        rows = as_rows(scores)
+        k, p = back.shape
+        if rows.shape[1] != k:
+            raise ValueError(f"Scores must have {k} columns, one per component, got {rows.shape[1]}.")
+        if self.scale_ is not None:
+            back = back * self.scale_.astype(np.float64)
+        return Centered(rows).map(_back, back, self._mean, width=p, dtype=rows.dtype)
+
+    def _finite(self, rows: Rows, answer: Any) -> Any:
+        """Return the answer; complain about X if it is not finite. What is lazy is not looked at."""
+        if isinstance(answer, np.ndarray) and not np.isfinite(answer).all():
+            check_values(rows, getattr(self, "feature_names_in_", None))
+        return answer
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what is accepted and kept."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
     @property
     def _n_features_out(self) -> int:
         return int(self.n_components_)
+
+
+def _back(block: Array, rows: slice, back: Array, mean: Array) -> Array:
+    return block @ back + mean
 
 
 def _first_difference(names: tuple[str, ...] | None, estimator: Any) -> str:

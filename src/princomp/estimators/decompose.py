@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from princomp import certificates
 from princomp.data import Centered, Rows, budget, statistics
-from princomp.data.statistics import Moments
-from princomp.estimators.base import check_values
 from princomp.estimators.spectrum import Spectrum
+from princomp.estimators.standardise import standardise
 from princomp.losses import Loss, Squared
 from princomp.penalties import Penalty, Zero
 from princomp.result import Certificate, Result, run
@@ -22,9 +21,6 @@ from princomp.solvers import eigh, krylov, optimize, svd
 
 Array = NDArray[Any]
 
-# Squares are safe from overflow and underflow while their sum lies between these; outside, X is multiplied by a power
-# of two first, which is exact.
-SAFE_TOTAL = (1e-100, 1e100)
 # How often Krylov may look again for what it has missed, and by how many products that is found out.
 RETRIES = 10
 DOMINANCE_STEPS = 4
@@ -83,35 +79,15 @@ def decompose(
     in_scatter = solver == "eigh" and n >= p
     if in_scatter:
         budget.require(24.0 * p * p, f"The {p} x {p} matrix X'X", 'Use solver="krylov".')
-    found, unit = _measure(rows, names, by_column=scale, center=center, scatter=in_scatter)
-    deviation, total = None, found.total
-    if scale and found.squares is not None:
-        spread = np.sqrt(np.maximum(found.squares, 0.0) / (n - 1))
-        # What is left of a constant column is rounding of its mean.
-        rounding = 8 * np.finfo(np.float64).eps * np.abs(found.mean * unit)
-        deviation = np.where(spread > rounding, spread, 1.0)
-        spread = np.where(spread > rounding, spread, 0.0)
-        total = float((n - 1) * ((spread / deviation) ** 2).sum())
-    if in_scatter and found.scatter is not None:
-        scatter = found.scatter if deviation is None else found.scatter / np.outer(deviation, deviation)
-        spectrum = by_eigh_of_scatter(scatter, k, total, tol)
+    found = standardise(rows, center=center, scale=scale, scatter=in_scatter, names=names)
+    if found.scatter is not None:
+        spectrum = by_eigh_of_scatter(found.scatter, k, found.total, tol)
     else:
-        factor = None
-        if np.any(unit != 1.0) or deviation is not None:
-            factor = np.full(p, unit) / (1.0 if deviation is None else deviation)
-        X = found.centered(rows, factor)
-        size = 1.0 if deviation is not None else float(unit)
+        size = found.unit
         loss, penalty = (loss or Squared()).in_units(size), (penalty or Zero()).times(size).times(size)
-        problem = Problem(X, k, total, tol, rng, max_iter, drive, loss, penalty)
-        spectrum = SOLVERS[solver](problem) if total > 0 else _nothing_varies(solver, problem)
-    return replace(
-        spectrum,
-        count=n,
-        freedom=n - 1.0,
-        mean=found.mean,
-        scale=None if deviation is None else deviation / unit,
-        unit=float(unit) if deviation is None else 1.0,
-    )
+        problem = Problem(found.X, k, found.total, tol, rng, max_iter, drive, loss, penalty)
+        spectrum = SOLVERS[solver](problem) if found.total > 0 else _nothing_varies(solver, problem)
+    return replace(spectrum, count=n, freedom=n - 1.0, mean=found.mean, scale=found.scale, unit=found.unit)
 
 
 def decompose_covariance(S: Array, k: int, n_samples: int | None, *, scale: bool, tol: float) -> Spectrum:
@@ -131,24 +107,6 @@ def decompose_covariance(S: Array, k: int, n_samples: int | None, *, scale: bool
         mean=np.zeros(len(S)),
         scale=deviation,
     )
-
-
-def _measure(rows: Rows, names: Any, *, by_column: bool, **how: Any) -> tuple[Moments, Any]:
-    """Return moments of X times a power of two in which squares neither overflow nor vanish, and that power.
-
-    One power for all columns, or, ``by_column``, one for each.
-    """
-    found = statistics.moments(rows, by_column=by_column, **how)
-    sizes = found.spread if by_column else np.array([found.total])
-    if ((SAFE_TOTAL[0] < sizes) & (sizes < SAFE_TOTAL[1])).all():
-        return found, 1.0
-    largest = check_values(rows, names, center=how["center"])
-    largest = largest if by_column else largest.max()
-    exponent = np.where(largest > 0, np.clip(np.frexp(largest)[1], -1000, 1000), 0)
-    if not exponent.any():
-        return found, 1.0
-    unit = np.ldexp(1.0, -exponent)
-    return statistics.moments(rows, by_column=by_column, factor=np.full(rows.shape[1], unit), **how), unit
 
 
 def _nothing_varies(solver: str, problem: Problem) -> Spectrum:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from os import PathLike
 from typing import Any, Self
 
@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from princomp.data import Centered, Rows, as_rows, statistics
-from princomp.estimators.base import Estimator, check_values
+from princomp.data import Centered
+from princomp.estimators.base import Estimator
 from princomp.estimators.decompose import SOLVERS, choose_solver, decompose, decompose_covariance
 from princomp.estimators.spectrum import Spectrum, count_components
 from princomp.losses import Loss
 from princomp.penalties import Penalty
 from princomp.progress import watch, with_callbacks
-from princomp.result import Callback, Result, State, run
+from princomp.result import Result, State
 
 Array = NDArray[Any]
 
@@ -208,36 +208,14 @@ class PCA(Estimator):
             )
         self._keep(found, rows.dtype)
 
-    def _run(self, rows: Rows, tell: Callback, *args: Any, **kwargs: Any) -> Result:
-        """Run an iterative solver under this estimator's limits, for these data."""
-        if self.checkpoint is not None:
-            kwargs |= {"checkpoint": self.checkpoint, "fingerprint": self._fingerprint(rows)}
-        return run(*args, callback=tell, **kwargs)
-
     def _fit_covariance(self, S: Any, n_samples: int | None) -> None:
-        rows = self._open(S, reset=True)
-        p = rows.shape[1]
-        if rows.shape[0] != p:
-            raise ValueError(f"A covariance matrix is square, got shape {rows.shape}. For data, call fit.")
-        if n_samples is not None and not (isinstance(n_samples, Integral) and n_samples >= 2):
-            raise ValueError(f"n_samples must be an integer of at least 2, got {n_samples!r}.")
         if n_samples is None and self.n_components == "mle":
             raise ValueError('n_components="mle" needs n_samples.')
         if self.solver not in ("auto", "eigh"):
             raise ValueError(f'fit_covariance uses solver="eigh" only, got {self.solver!r}.')
-        k = self._check_parameters(p)
-        matrix = statistics.whole(Centered(rows))
-        if not np.isfinite(matrix).all():
-            check_values(rows, getattr(self, "feature_names_in_", None))
-        if np.abs(matrix - matrix.T).max() > 1e-8 * np.abs(matrix).max():
-            raise ValueError("A covariance matrix is symmetric; this one is not.")
-        spectrum = np.linalg.eigvalsh(matrix)
-        if spectrum[0] < -1e-8 * max(spectrum[-1], 0.0):
-            raise ValueError(
-                f"A covariance matrix has no negative eigenvalue; this one has {spectrum[0]:.3g}, the largest being "
-                f"{spectrum[-1]:.3g}."
-            )
-        self._keep(decompose_covariance(matrix, k, n_samples, scale=self.scale, tol=self.tol), rows.dtype)
+        matrix, dtype = self._open_covariance(S, n_samples)
+        k = self._check_parameters(len(matrix))
+        self._keep(decompose_covariance(matrix, k, n_samples, scale=self.scale, tol=self.tol), dtype)
 
     def _check_parameters(self, most: int) -> int:
         """Return how many components to compute, at the most ``most``; complain about parameters that mean nothing."""
@@ -249,10 +227,7 @@ class PCA(Estimator):
             if value is not None and not hasattr(value, needs):
                 where = {"loss": "princomp.losses", "penalty": "princomp.penalties"}[name]
                 raise TypeError(f"{name} must be an object such as those in {where}, got {value!r}.")
-        if not (isinstance(self.tol, Real) and self.tol >= 0):
-            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
-        if not (isinstance(self.max_iter, Integral) and self.max_iter >= 1):
-            raise ValueError(f"max_iter must be an integer of at least 1, got {self.max_iter!r}.")
+        self._check_limits()
         return count_components(self.n_components, most)
 
     def _keep(self, found: Spectrum, dtype: Any) -> None:
@@ -303,22 +278,8 @@ class PCA(Estimator):
             In the kind of X: a Dask array stays lazy.
         """
         check_is_fitted(self)
-        rows = self._open(X, reset=False)
         V = self.components_.astype(np.float64).T
-        if self.scale_ is not None:
-            V = V / self.scale_.astype(np.float64)[:, None]
-        if self.whiten:
-            V = V / self._deviations()
-        centered = statistics.dense_enough(Centered(rows, self._mean if self._mean.any() else None))
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = statistics.apply(centered, V, dtype=rows.dtype)
-        return self._finite(rows, scores)
-
-    def _finite(self, rows: Rows, answer: Any) -> Any:
-        """Return the answer; complain about X if it is not finite. What is lazy is not looked at."""
-        if isinstance(answer, np.ndarray) and not np.isfinite(answer).all():
-            check_values(rows, getattr(self, "feature_names_in_", None))
-        return answer
+        return self._project(X, V / self._deviations() if self.whiten else V)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the data that scores stand for: scores times components, unscaled, plus the mean.
@@ -334,16 +295,8 @@ class PCA(Estimator):
             In the kind of X.
         """
         check_is_fitted(self)
-        rows = as_rows(X)
-        k, p = self.components_.shape
-        if rows.shape[1] != k:
-            raise ValueError(f"Scores must have {k} columns, one per component, got {rows.shape[1]}.")
         back = self.components_.astype(np.float64)
-        if self.whiten:
-            back = self._deviations()[:, None] * back
-        if self.scale_ is not None:
-            back = back * self.scale_.astype(np.float64)
-        return Centered(rows).map(_back, back, self._mean, width=p, dtype=rows.dtype)
+        return self._unproject(X, self._deviations()[:, None] * back if self.whiten else back)
 
     def _deviations(self) -> Array:
         """Return standard deviations of the scores to whiten by; a component without variance is left alone."""
@@ -427,17 +380,6 @@ class PCA(Estimator):
         float
         """
         return float(np.mean(self.score_samples(X)))
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn what is accepted and kept."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def _back(block: Array, rows: slice, back: Array, mean: Array) -> Array:
-    return block @ back + mean
 
 
 def _mahalanobis(block: Array, rows: slice, V: Array, variances: Array, noise: float) -> Array:

@@ -1,0 +1,78 @@
+"""X centred, scaled, and in units in which squares neither overflow nor vanish."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.data import Centered, Rows, statistics
+from princomp.data.statistics import Moments
+from princomp.estimators.base import check_values
+
+Array = NDArray[Any]
+
+# Squares are safe from overflow and underflow while their sum lies between these; outside, X is multiplied by a power
+# of two first, which is exact.
+SAFE_TOTAL = (1e-100, 1e100)
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """What `standardise` returns."""
+
+    X: Centered  # centred, scaled and times ``unit``
+    total: float  # the sum of squares of X
+    mean: Array  # (p,), of the data as they are
+    scale: Array | None  # (p,), what columns are divided by, or None
+    unit: float  # what X was multiplied by
+    scatter: Array | None  # X'X, if it was asked for
+
+
+def standardise(rows: Rows, *, center: bool, scale: bool, scatter: bool = False, names: Any = None) -> Standardised:
+    """Return rows less their mean, divided by their standard deviations (n - 1) if ``scale``, in safe units.
+
+    ``scatter`` asks for X'X too, from the same pass. ValueError names a column that holds NaN or inf.
+    """
+    n, p = rows.shape
+    found, unit = _measure(rows, names, by_column=scale, center=center, scatter=scatter)
+    deviation, total, S = None, found.total, found.scatter
+    if scale and found.squares is not None:
+        spread = np.sqrt(np.maximum(found.squares, 0.0) / (n - 1))
+        # What is left of a constant column is rounding of its mean.
+        rounding = 8 * np.finfo(np.float64).eps * np.abs(found.mean * unit)
+        deviation = np.where(spread > rounding, spread, 1.0)
+        spread = np.where(spread > rounding, spread, 0.0)
+        total = float((n - 1) * ((spread / deviation) ** 2).sum())
+        S = None if S is None else S / np.outer(deviation, deviation)
+    factor = None
+    if np.any(unit != 1.0) or deviation is not None:
+        factor = np.full(p, unit) / (1.0 if deviation is None else deviation)
+    return Standardised(
+        X=found.centered(rows, factor),
+        total=total,
+        mean=found.mean,
+        scale=None if deviation is None else deviation / unit,
+        unit=float(unit) if deviation is None else 1.0,
+        scatter=S,
+    )
+
+
+def _measure(rows: Rows, names: Any, *, by_column: bool, **how: Any) -> tuple[Moments, Any]:
+    """Return moments of X times a power of two in which squares neither overflow nor vanish, and that power.
+
+    One power for all columns, or, ``by_column``, one for each.
+    """
+    found = statistics.moments(rows, by_column=by_column, **how)
+    sizes = found.spread if by_column else np.array([found.total])
+    if ((SAFE_TOTAL[0] < sizes) & (sizes < SAFE_TOTAL[1])).all():
+        return found, 1.0
+    largest = check_values(rows, names, center=how["center"])
+    largest = largest if by_column else largest.max()
+    exponent = np.where(largest > 0, np.clip(np.frexp(largest)[1], -1000, 1000), 0)
+    if not exponent.any():
+        return found, 1.0
+    unit = np.ldexp(1.0, -exponent)
+    return statistics.moments(rows, by_column=by_column, factor=np.full(rows.shape[1], unit), **how), unit
