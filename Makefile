@@ -24,7 +24,7 @@ help:  ## list these commands
 	@echo "princomp: make <command>. Each makes $(VENV) when absent and installs what it needs."
 	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
-demo: $(VENV)/.installed-cli  ## the main job on bundled data: a fit, its tables and an HTML report, in out/
+demo: $(VENV)/.installed-cli  ## the main job on bundled data: a fit, its tables and an HTML report, in out/demo
 	@echo "Running princomp demo"
 	@$(VENV)/bin/princomp demo --force
 

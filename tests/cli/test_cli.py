@@ -137,7 +137,7 @@ def test_json_streams_and_dry_run(wine, tmp_path):
 def test_demo_and_warmup(tmp_path):
     done = princomp("demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES | {"wine.csv"}
+    assert {path.name for path in (tmp_path / "out" / "demo").iterdir()} == FILES | {"wine.csv"}
     assert "report.html" in done.stdout.splitlines()[-1]
     assert princomp("demo", cwd=tmp_path).returncode == 5  # nothing is replaced unasked
     assert princomp("demo", "--force", cwd=tmp_path).returncode == 0

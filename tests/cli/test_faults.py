@@ -104,7 +104,10 @@ def test_bad_model_is_code_3(folder, observe):
     [
         ("nonsense = 1", "unknown keys: nonsense"),
         ("components = [", "is not TOML"),
-        ("components = { a = 1 }", "must be a value"),
+        ("components = { a = 1 }", "must be a text, a number"),
+        ("label = ['a']", "must be a text, a number"),
+        ("components = true", "neither a count"),
+        ("as_json = true", "unknown keys: as_json"),
         ("components = '${HOME}'", "'${HOME}' is neither a count"),
         ("memory_limit = '__import__(\"os\")'", "is not a size"),
         ("seed = 'one'", "not a valid integer"),
@@ -177,6 +180,77 @@ def test_nothing_is_replaced_unasked_and_force_replaces_all(folder):
     assert princomp(*again, "--force", cwd=folder).returncode == 0
     assert load(folder / "out" / "model.princomp").n_components_ == 3
     assert (folder / "out" / "mine.txt").read_text() == "keep"
+
+
+def test_no_old_file_stays_beside_new_ones(folder):
+    assert princomp(*FIT[:4], "-q", cwd=folder).returncode == 0
+    assert (folder / "out" / "report.html").exists()
+    done = princomp(*FIT, "--scores", "parquet", "--force", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    new = {"config.toml", "loadings.csv", "model.princomp", "scores.parquet", "summary.json"}
+    assert {path.name for path in (folder / "out").iterdir()} == new
+
+
+def test_a_folder_in_the_way_is_replaced_or_all_stays(tmp_path):
+    from princomp.cli.exits import Failure
+    from princomp.cli.folder import results
+
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "b").mkdir()
+    with results(tmp_path, ["a", "b"], force=True) as place:
+        place.path("a").write_text("new")
+        place.path("b").write_text("new")
+        place.publish()
+    assert (tmp_path / "b").read_text() == "new"
+
+    def fail():
+        with results(tmp_path, ["a", "b"], force=True) as place:
+            place.path("a").write_text("newer")
+            place._exchange(["a", "missing"])  # the second move fails
+
+    with pytest.raises(Failure, match="Nothing was changed"):
+        fail()
+    assert (tmp_path / "a").read_text() == "new"
+    assert (tmp_path / "b").read_text() == "new"
+    assert names(tmp_path) == ["a", "b"]
+
+
+def test_labels_never_take_the_place_of_names_or_scores(folder):
+    rows = "".join(f"{-i},s{i},c,{i},{i * i % 7}\n" for i in range(9))
+    (folder / "l.csv").write_text(f"id,sample,component_1,x,y\n{rows}")
+    done = princomp("fit", "l.csv", "--index", "id", "--no-report", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    with (folder / "out" / "scores.csv").open(newline="") as file:
+        header, _, second, *_ = csv.reader(file)
+    assert header == ["sample", "sample (label)", "component_1 (label)", "component_1", "component_2"]
+    assert second[:3] == ["-1", "s1", "c"]
+
+
+def test_transform_never_guesses_columns(folder):
+    assert princomp(*FIT, "--index", "wine", "--label", "cultivar", cwd=folder).returncode == 0
+    np.save(folder / "x.npy", load_wine().X)
+    done = princomp("transform", "out/model.princomp", "x.npy", cwd=folder)
+    assert done.returncode == 3
+    assert "no column names" in done.stderr
+    done = princomp("transform", "out/model.princomp", "wine.csv", "-o", "z.xlsx", cwd=folder)
+    assert done.returncode == 2
+    assert "Left out 2 text columns" in princomp("transform", "out/model.princomp", "wine.csv", cwd=folder).stderr
+
+
+def test_numbers_that_json_has_not(folder):
+    np.save(folder / "x.npy", 1e200 * load_wine().X)
+    done = princomp("fit", "x.npy", "--json", "--no-report", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["explained_variance"][0] is None
+
+
+def test_full_standard_output_is_code_5(folder):
+    assert princomp(*FIT, cwd=folder).returncode == 0
+    words = command("transform", "out/model.princomp", "wine.csv")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(words, cwd=folder, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 5, done.stderr
+    assert "standard output" in done.stderr
 
 
 def limit_file_size():
@@ -254,7 +328,8 @@ def test_odd_file_names(folder, observe):
 def test_broken_pipe_is_quiet(folder, observe):
     """P6."""
     assert princomp(*FIT, cwd=folder).returncode == 0
-    line = " ".join(map(str, command("transform", "out/model.princomp", "wine.csv")))
+    words = command("transform", "out/model.princomp", "wine.csv", "--index", "wine", "--label", "cultivar")
+    line = " ".join(map(str, words))
     header, *lines = load_wine().path.read_bytes().splitlines(keepends=True)
     (folder / "wine.csv").write_bytes(header + b"".join(lines * 60))  # more than a pipe holds
     shell = ["bash", "-c", f"{line} | head -1; echo ${{PIPESTATUS[0]}}"]
@@ -264,18 +339,38 @@ def test_broken_pipe_is_quiet(folder, observe):
     observe("P6", "transform ... | head -1", "exit 141, nothing on standard error")
 
 
-def test_ctrl_c_is_code_130_and_leaves_nothing(folder, observe):
+@pytest.mark.parametrize(("kind", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_asked_to_stop_leaves_nothing(folder, observe, kind, code):
     """P1 on the command line."""
     np.save(folder / "x.npy", np.random.default_rng(0).standard_normal((20000, 3000)))
-    for wait in (0.5, 2.5):
-        process = subprocess.Popen(command("fit", "x.npy", "-k", "300"), cwd=folder, stderr=subprocess.PIPE, text=True)
-        time.sleep(wait)
-        process.send_signal(signal.SIGINT)
-        begin = time.monotonic()
-        _, stderr = process.communicate(timeout=60)
-        assert process.returncode == 130, stderr
+    for wait in (0.0, 1.5):
+        with subprocess.Popen(
+            command("fit", "x.npy", "-k", "300"), cwd=folder, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert "Read x.npy" in process.stderr.readline()
+            time.sleep(wait)
+            process.send_signal(kind)
+            begin = time.monotonic()
+            said = process.stderr.read()
+            assert process.wait(timeout=60) == code, said
         assert names(folder) == ["wine.csv", "x.npy"]
-    observe("P1", "Ctrl-C in princomp fit", f"exit 130 after {time.monotonic() - begin:.1f} s, nothing written")
+    observe("P1", f"{kind.name} in princomp fit", f"exit {code} after {time.monotonic() - begin:.1f} s, nothing left")
+
+
+def test_signals_during_imports_are_not_lost():
+    from princomp.cli.interrupts import held_back
+
+    reached = []
+
+    def import_something():
+        with held_back():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+            reached.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        import_something()
+    assert reached
 
 
 def test_kill_at_any_moment_leaves_old_results_whole(folder, observe):
@@ -355,7 +450,7 @@ FORMULAE = ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "\u00a0=1"
 def test_text_cells_cannot_be_formulae(folder, observe):
     """S10."""
     assert all(harmless(cell) == "'" + cell for cell in FORMULAE)
-    assert [harmless(cell) for cell in ("a=b", "", "x-1", "1e-3")] == ["a=b", "", "x-1", "1e-3"]
+    assert all(harmless(cell) == cell for cell in ("a=b", "", "x-1", "1e-3", "-3", "-1.25e-7"))
     with (folder / "f.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["=name", "+b", "who", "kind"])

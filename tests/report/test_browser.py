@@ -294,7 +294,7 @@ def test_report_of_the_demo(visit, tmp_path):
 
     done = princomp("demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    page = visit(tmp_path / "out" / "report.html")
+    page = visit(tmp_path / "out" / "demo" / "report.html")
     assert page.locator(f".plot {PLOTS}").count() == 4
     assert page.locator("#scores .scatterlayer .point").count() == 178
     assert "PCA of wine.csv" in page.title()

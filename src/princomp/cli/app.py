@@ -11,9 +11,10 @@ import click
 
 from princomp._version import __version__
 from princomp.cli.demo import demo
-from princomp.cli.exits import BROKEN_PIPE, BUG, INTERRUPTED, MEMORY, Failure
+from princomp.cli.exits import BROKEN_PIPE, BUG, INTERRUPTED, MEMORY, OUTPUT, TERMINATED, Failure
 from princomp.cli.fit import fit
 from princomp.cli.inspect import inspect
+from princomp.cli.interrupts import Terminated, listen
 from princomp.cli.transform import transform
 from princomp.cli.warmup import warmup
 
@@ -45,6 +46,7 @@ for command in (demo, fit, transform, inspect, warmup):
 
 def main() -> NoReturn:
     """Run the command line and exit with its code."""
+    listen()
     try:
         code = cli.main(standalone_mode=False) or 0
         sys.stdout.flush()
@@ -58,8 +60,13 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         _say("Interrupted: nothing was written.")
         code = INTERRUPTED
+    except Terminated:
+        code = TERMINATED
     except BrokenPipeError:
         code = BROKEN_PIPE
+    except OSError as error:  # files have been dealt with: this is standard output
+        _say(f"Error: cannot write to standard output: {error.strerror or error}.")
+        code = OUTPUT
     except MemoryError as error:
         _say(f"Error: not enough memory. {error}".rstrip())
         code = MEMORY
@@ -68,8 +75,8 @@ def main() -> NoReturn:
             raise
         _say(f"Error: {error!r}. This is a bug: please report it. PRINCOMP_DEBUG=1 shows where it happened.")
         code = BUG
-    if code == BROKEN_PIPE:
-        # Nobody reads any more: what is left in the buffer must not raise again when Python closes it.
+    if code in (BROKEN_PIPE, OUTPUT):
+        # What is left in the buffer must not raise again when Python closes it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 

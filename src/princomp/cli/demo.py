@@ -8,12 +8,15 @@ import click
 
 from princomp._text import printable
 from princomp.cli.exits import writing
-from princomp.cli.fit import fit
+from princomp.cli.fit import FILES, fit
+from princomp.cli.folder import refuse_to_overwrite
 from princomp.cli.options import force_option
 
 
 @click.command()
-@click.option("-o", "--output", type=click.Path(), default="out", show_default=True, help="Folder for the results.")
+@click.option(
+    "-o", "--output", type=click.Path(), default="out/demo", show_default=True, help="Folder for the results."
+)
 @force_option
 @click.pass_context
 def demo(ctx: click.Context, output: str, force: bool) -> None:
@@ -22,6 +25,7 @@ def demo(ctx: click.Context, output: str, force: bool) -> None:
 
     folder = Path(output)
     data = folder / "wine.csv"
+    refuse_to_overwrite(folder, FILES, force=force)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         data.write_bytes(load_wine().path.read_bytes())

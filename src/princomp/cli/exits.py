@@ -10,7 +10,7 @@ from os import PathLike
 from princomp._text import printable
 
 BUG, USAGE, BAD_DATA, NOT_CONVERGED, OUTPUT, MEMORY = 1, 2, 3, 4, 5, 6
-INTERRUPTED, BROKEN_PIPE = 130, 141
+INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 143
 
 
 class Failure(Exception):

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +18,33 @@ from click.core import ParameterSource
 from princomp._text import listed, printable
 from princomp.cli.exits import NOT_CONVERGED, USAGE, Failure, reading
 from princomp.cli.folder import Results, results
+from princomp.cli.interrupts import held_back
 from princomp.cli.methods import Method, methods
 from princomp.cli.options import (
     Components,
+    as_read,
     as_toml,
     config_option,
     force_option,
-    index_option,
     json_option,
-    label_option,
     memory_option,
     quiet_option,
     raw_option,
+    reading_options,
 )
 from princomp.cli.show import Log, variance_table
 from princomp.cli.tables import write_table
 
+# All that a fit may write.
+FILES = [
+    "config.toml",
+    "loadings.csv",
+    "model.princomp",
+    "report.html",
+    "scores.csv",
+    "scores.parquet",
+    "summary.json",
+]
 COMPONENTS = 10  # unless asked for otherwise
 COLOURS = 12  # a text column with more values than this colours nothing
 EXTRAS = {"pyarrow": "io", "jinja2": "report"}
@@ -61,8 +73,7 @@ def _with_methods(command: Callable[..., None]) -> Callable[..., None]:
 )
 @_with_methods
 @click.option("-o", "--output", type=click.Path(), default="out", show_default=True, help="Folder for the results.")
-@label_option
-@index_option
+@reading_options
 @click.option(
     "--scores",
     type=click.Choice(["csv", "parquet"]),
@@ -73,7 +84,7 @@ def _with_methods(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--report/--no-report", default=True, help="Write report.html (default), or not.")
 @raw_option
 @force_option
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of random starts.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of random starts.")
 @click.option("--n-jobs", type=click.IntRange(min=1), help="Threads to use. [default: all]")
 @memory_option
 @click.option("--strict", is_flag=True, help="Exit with code 4 if the fit did not converge.")
@@ -96,31 +107,28 @@ def fit(ctx: click.Context, /, **options: Any) -> None:
         stack.enter_context(limits(options["memory_limit"], options["n_jobs"]))
         if options["dry_run"]:
             return _dry_run(_read(options, log), method, parameters, as_json=options["as_json"])
-        names = file_names(options["scores"], report=options["report"])
-        place = stack.enter_context(results(Path(options["output"]), names, force=options["force"]))
+        place = stack.enter_context(results(Path(options["output"]), FILES, force=options["force"]))
         summary, files, table = _run(place, method, parameters, options, log)
     if options["as_json"]:
         click.echo(json.dumps(summary, indent=2, allow_nan=False))
     else:
-        click.echo(f"{table}\n\n{summary['certificate']['sentence']}\n\nWritten: {listed(files, len(files))}")
+        click.echo(f"{table}\n\nCertificate: {summary['certificate']['sentence']}")
+        click.echo(f"\nWritten: {listed(files, len(files))}")
     if options["strict"] and summary["status"]["code"] not in ("exact", "converged"):
         raise Failure(summary["status"]["sentence"], NOT_CONVERGED)
 
 
-def file_names(scores: str = "csv", *, report: bool = True) -> list[str]:
-    """Return the names of all files that a fit writes."""
-    names = ["config.toml", "loadings.csv", "model.princomp", f"scores.{scores}", "summary.json"]
-    return names + ["report.html"] * report
-
-
 def require_extras(*modules: str) -> None:
-    """Raise `Failure`, with the line to type, if an optional library is missing."""
+    """Import what a command needs; raise `Failure`, with the line to type, if an optional library is missing."""
     from importlib.util import find_spec
 
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
         extras = ",".join(dict.fromkeys(EXTRAS[module] for module in missing))
         raise Failure(f'{listed(missing)} must be installed for this: pip install "princomp[{extras}]"', USAGE)
+    with held_back():
+        for module in (*modules, "pyarrow.csv", "pyarrow.parquet", "princomp.estimators", "princomp.persistence"):
+            import_module(module)
 
 
 @contextmanager
@@ -153,7 +161,7 @@ def _read(options: dict[str, Any], log: Log) -> Any:
     data = options["data"]
     source = sys.stdin.buffer if data == "-" else data
     with reading(data), log.busy(f"Reading {printable(data)}"):
-        rows = read(source, label=options["label"], index=options["index"], memory_limit=options["memory_limit"])
+        rows = read(source, **as_read(options))
     log.tell(f"Read {printable(data)}: {rows.shape[0]} rows, {rows.shape[1]} features.")
     for note in rows.notes:
         log.note(note)
@@ -189,8 +197,12 @@ def _run(
 def _fitted(rows: Any, method: Method, parameters: dict[str, Any], options: dict[str, Any], log: Log) -> Any:
     from sklearn.exceptions import ConvergenceWarning
 
-    if parameters["n_components"] is None:
+    k = parameters["n_components"]
+    if k is None:
         parameters = parameters | {"n_components": min(COMPONENTS, *rows.shape)}
+    elif method.at_most_rank and isinstance(k, int) and k > min(rows.shape):
+        n, p = rows.shape
+        raise Failure(f"-k {k} is more than {n} rows and {p} features have: at most {min(n, p)}.", USAGE)
     estimator = method.make(parameters)
     estimator.verbose = 0 if options["quiet"] else 1
     with reading(options["data"]), warnings.catch_warnings(record=True) as caught, log.busy("Fitting"):
@@ -216,10 +228,10 @@ def score_columns(rows: Any, estimator: Any, scores: Any) -> dict[str, Any]:
 
     n = rows.shape[0]
     columns: dict[str, Any] = {"sample": np.arange(1, n + 1) if rows.sample_names is None else rows.sample_names}
-    columns |= rows.labels
-    for j, name in enumerate(component_names(scores.shape[1])):
-        columns[name if name not in columns else f"{name} (score)"] = scores[:, j]
-    return columns
+    components = component_names(scores.shape[1])
+    for name, values in rows.labels.items():
+        columns[f"{name} (label)" if name in ("sample", *components) else name] = values
+    return columns | dict(zip(components, scores.T, strict=True))
 
 
 def component_names(k: int) -> list[str]:
@@ -239,7 +251,8 @@ def _write(place: Results, rows: Any, estimator: Any, names: list[str], scores: 
     kind = options["scores"]
     with place.path(f"scores.{kind}").open("wb") as file:
         write_table(file, score_columns(rows, estimator, scores), kind=kind, raw=options["raw_csv"])
-    used = {name: value for name, value in options.items() if name not in ("config", "force", "dry_run", "as_json")}
+    hidden = ("config", "force", "dry_run", "as_json")
+    used = {name: value for name, value in options.items() if name not in hidden and value != ()}
     place.path("config.toml").write_text(as_toml(used), encoding="utf-8")
     if options["report"]:
         label = colour_by(rows, options["label"])
@@ -248,7 +261,7 @@ def _write(place: Results, rows: Any, estimator: Any, names: list[str], scores: 
             rows,
             place.path("report.html"),
             title=f"{type(estimator).__name__} of {Path(options['data']).name}" if options["data"] != "-" else None,
-            labels=None if label is None else rows.labels[label],
+            labels=None if label is None else as_numbers(rows.labels[label]),
             label_name=label,
             sample_names=rows.sample_names,
             scores=scores,
@@ -259,10 +272,18 @@ def _write(place: Results, rows: Any, estimator: Any, names: list[str], scores: 
 
 def colour_by(rows: Any, asked: str | None) -> str | None:
     """Return the column that colours points: the one asked for, or the first text column with few values."""
+    few = (name for name, values in rows.labels.items() if len(set(values)) <= COLOURS)
+    return asked or next(few, None)
+
+
+def as_numbers(texts: Any) -> Any:
+    """Return labels as numbers if all of them are, else as they are."""
     import numpy as np
 
-    few = (name for name, values in rows.labels.items() if len(np.unique(np.asarray(values, str))) <= COLOURS)
-    return asked or next(few, None)
+    try:
+        return np.array([float(text) for text in texts])
+    except (TypeError, ValueError):
+        return texts
 
 
 def summarise(estimator: Any, method: str) -> dict[str, Any]:
@@ -277,11 +298,11 @@ def summarise(estimator: Any, method: str) -> dict[str, Any]:
         "n_samples": int(estimator.n_samples_),
         "n_features": int(estimator.n_features_in_),
         "n_components": int(estimator.n_components_),
-        "explained_variance": [float(value) for value in estimator.explained_variance_],
-        "explained_variance_ratio": [float(value) for value in estimator.explained_variance_ratio_],
+        "explained_variance": [_finite(value) for value in estimator.explained_variance_],
+        "explained_variance_ratio": [_finite(value) for value in estimator.explained_variance_ratio_],
         "certificate": {
-            "residual": float(certificate.residual),
-            "tol": float(certificate.tol),
+            "residual": _finite(certificate.residual),
+            "tol": _finite(certificate.tol),
             "scope": certificate.scope,
             "dominant": certificate.dominant,
             "holds": certificate.holds,
@@ -290,6 +311,11 @@ def summarise(estimator: Any, method: str) -> dict[str, Any]:
         "status": {"code": status.code, "sentence": status.sentence},
         "n_iter": int(estimator.n_iter_),
     }
+
+
+def _finite(number: Any) -> float | None:
+    """Return a number for JSON, which has no infinity."""
+    return float(number) if abs(float(number)) < float("inf") else None
 
 
 def _dry_run(rows: Any, method: Method, parameters: dict[str, Any], *, as_json: bool) -> None:

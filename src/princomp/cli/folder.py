@@ -17,8 +17,8 @@ from princomp.cli.exits import OUTPUT, Failure, writing
 class Results:
     """Where a command puts its files: `path` gives the place of a new one, `publish` moves all to the folder."""
 
-    def __init__(self, folder: Path, staging: Path, *, force: bool) -> None:
-        self.folder, self._staging, self._force = folder, staging, force
+    def __init__(self, folder: Path, staging: Path, all_names: list[str], *, force: bool) -> None:
+        self.folder, self._staging, self._all_names, self._force = folder, staging, all_names, force
 
     def path(self, name: str) -> Path:
         """Return where to write a file for now."""
@@ -33,28 +33,49 @@ class Results:
         names = sorted(path.name for path in self._staging.iterdir())
         self.folder.mkdir(parents=True, exist_ok=True)
         with _locked(self.folder):
-            refuse_to_overwrite(self.folder, names, force=self._force)
-            for name in names:
-                os.replace(self._staging / name, self.folder / name)
+            refuse_to_overwrite(self.folder, self._all_names, force=self._force)
+            self._exchange(names)
         return [self.folder / name for name in names]
+
+    def _exchange(self, names: list[str]) -> None:
+        """Put new files in the place of all old ones; if one cannot be moved, put all old ones back."""
+        old = self._staging / "old"
+        old.mkdir()
+        done: list[tuple[Path, Path]] = []
+
+        def move(source: Path, target: Path) -> None:
+            os.replace(source, target)
+            done.append((source, target))
+
+        try:
+            for name in self._all_names:
+                if os.path.lexists(self.folder / name):
+                    move(self.folder / name, old / name)
+            for name in names:
+                move(self._staging / name, self.folder / name)
+        except BaseException:
+            for source, target in reversed(done):
+                os.replace(target, source)
+            raise
 
 
 @contextmanager
 def results(folder: Path, names: list[str], *, force: bool) -> Iterator[Results]:
     """Yield a place for files that will be in ``folder`` after `Results.publish`; what is not published vanishes.
 
-    That the folder can be written to, and holds none of ``names`` yet, is found out now, before the work.
+    ``names`` are all files that may ever be there: that the folder can be written to, and holds none of them yet, is
+    found out now, before the work; with ``force``, none of the old ones stays beside the new.
     """
     with writing(folder):
         if folder.exists() and not folder.is_dir():
             raise Failure(f"{printable(folder)} is a file, not a folder. Give another one with -o.", OUTPUT)
         refuse_to_overwrite(folder, names, force=force)
-        there = next(parent for parent in (folder, *folder.absolute().parents) if parent.is_dir())
+        there = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
         staging = there / f".princomp-{secrets.token_hex(8)}"  # on the same file system, so that moving is one step
         staging.mkdir()
     try:
         with writing(folder):
-            yield Results(folder, staging, force=force)
+            yield Results(folder, staging, names, force=force)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 

@@ -6,8 +6,8 @@ import json
 
 import click
 
-from princomp._text import listed, shown
-from princomp.cli.exits import reading
+from princomp._text import listed, printable, shown
+from princomp.cli.exits import BAD_DATA, Failure, reading
 from princomp.cli.fit import feature_names, summarise
 from princomp.cli.methods import methods
 from princomp.cli.options import json_option
@@ -27,6 +27,8 @@ def inspect(model: str, as_json: bool) -> None:
     with reading(model):
         estimator = load(model)
     kind = type(estimator).__name__
+    if not hasattr(estimator, "components_"):
+        raise Failure(f"{printable(model)} holds a {kind} that was not fitted: there is nothing to show.", BAD_DATA)
     name = next((method.name for method in methods().values() if method.estimator == kind), kind)
     names = feature_names(estimator)
     summary = summarise(estimator, name) | {"features": names}

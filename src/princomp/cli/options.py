@@ -21,8 +21,6 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # generic since Click 8.
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number of bytes."""
-        if isinstance(value, int):
-            return value
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", str(value).lower())
         if found is None or not (size := int(float(found[1]) * UNITS[found[2]])):
             self.fail(f"{printable(value)!r} is not a size. Write for example 500M or 2G.", param, ctx)
@@ -36,13 +34,13 @@ class Components(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float | str:
         """Return an int, a float in (0, 1), or "mle"."""
-        if value == "mle" or isinstance(value, int):
-            return value
+        if value == "mle":
+            return "mle"
         try:
-            number = float(value)
-        except (TypeError, ValueError):
+            number = -1.0 if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError, OverflowError):
             number = -1.0
-        if number >= 1 and number == int(number):
+        if 1 <= number < 2**31 and number == int(number):
             return int(number)
         if not 0 < number < 1:
             self.fail(f'{printable(value)!r} is neither a count, nor a share between 0 and 1, nor "mle".', param, ctx)
@@ -60,14 +58,20 @@ def read_config(ctx: click.Context, param: click.Parameter, path: str | None) ->
         raise click.BadParameter(f"{printable(path)} is not TOML: {printable(error)}.") from error
     except OSError as error:
         raise click.BadParameter(f"Cannot read {printable(path)}: {error.strerror}.") from error
-    known = {each.name for each in ctx.command.params if each.name not in ("config", "help")}
+    # By their long names, as on the command line; arguments by their own.
+    known = {opt.lstrip("-").replace("-", "_"): each.name for each in ctx.command.params for opt in each.opts}
     values = {name.replace("-", "_"): value for name, value in values.items()}
-    if unknown := sorted(set(values) - known):
+    if unknown := sorted(set(values) - set(known) | {"config", "help"} & set(values)):
         raise click.BadParameter(f"{printable(path)} has unknown keys: {listed(unknown)}.")
-    nested = sorted(name for name, value in values.items() if isinstance(value, dict))
+    many = {each.name for each in ctx.command.params if each.multiple}
+    nested = sorted(
+        name
+        for name, value in values.items()
+        if not isinstance(value, (str, int, float, list) if known[name] in many else (str, int, float))
+    )
     if nested:
-        raise click.BadParameter(f"{printable(path)}: {listed(nested)} must be a value, not a table.")
-    ctx.default_map = values
+        raise click.BadParameter(f"{printable(path)}: {listed(nested)} must be a text, a number, true or false.")
+    ctx.default_map = {str(known[name]): value for name, value in values.items()}
     return path
 
 
@@ -92,8 +96,27 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-label_option = click.option("--label", metavar="COLUMN", help="Column that colours the points; not a feature.")
-index_option = click.option("--index", metavar="COLUMN", help="Column of sample names; not a feature.")
+def reading_options(command: Any) -> Any:
+    """Add the options that say how a file is to be understood: those of `princomp.read`."""
+    options = (
+        click.option("--label", metavar="COLUMN", help="Column that colours the points; not a feature."),
+        click.option("--index", metavar="COLUMN", help="Column of sample names; not a feature."),
+        click.option("--drop", metavar="COLUMN", multiple=True, help="Column to leave out; several times for several."),
+        click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark of a table. [default: found out]"),
+        click.option("--delimiter", metavar="CHARACTER", help="What separates cells. [default: found out]"),
+        click.option("--header/--no-header", default=None, help="Whether line 1 has names. [default: found out]"),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def as_read(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what `princomp.read` is given of a command's options."""
+    names = ("label", "index", "decimal", "delimiter", "header", "memory_limit")
+    return {name: options[name] for name in names} | {"drop": list(options["drop"])}
+
+
 memory_option = click.option("--memory-limit", type=Size(), help="Do not plan for more than this, for example 2G.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Say only what you should know.")
 force_option = click.option("--force", is_flag=True, help="Replace results that are there.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,9 @@ import click
 
 from princomp._atomic import atomic_file
 from princomp._text import printable
-from princomp.cli.exits import reading, writing
+from princomp.cli.exits import OUTPUT, Failure, reading, writing
 from princomp.cli.fit import limits, require_extras, score_columns
-from princomp.cli.folder import refuse_to_overwrite
-from princomp.cli.options import force_option, index_option, label_option, memory_option, quiet_option, raw_option
+from princomp.cli.options import as_read, force_option, memory_option, quiet_option, raw_option, reading_options
 from princomp.cli.show import Log
 from princomp.cli.tables import write_table
 
@@ -30,15 +30,12 @@ from princomp.cli.tables import write_table
     show_default=True,
     help="File for the scores, .csv or .parquet; - for CSV on standard output.",
 )
-@label_option
-@index_option
+@reading_options
 @raw_option
 @force_option
 @memory_option
 @quiet_option
-def transform(
-    model: str, data: str, output: str, memory_limit: int | None, quiet: bool, force: bool, **options: Any
-) -> None:
+def transform(model: str, data: str, output: str, quiet: bool, force: bool, **options: Any) -> None:
     """Write the scores of DATA under MODEL, a .princomp file.
 
     The features are found by their names, where the model has names; other columns are ignored.
@@ -50,16 +47,23 @@ def transform(
     log = Log(quiet=quiet)
     path = Path(output)
     if output != "-":
-        refuse_to_overwrite(path.parent, [path.name], force=force)
-    with limits(memory_limit, None):
+        if path.suffix not in (".csv", ".parquet"):
+            raise click.UsageError(f"-o must end in .csv or .parquet, or be -; got {printable(output)}.")
+        if os.path.lexists(path) and not force:
+            raise Failure(f"{printable(path)} is there already. Replace it with --force.", OUTPUT)
+    with limits(options["memory_limit"], None):
         with reading(model):
             estimator = load(model)
         with reading(data):
             names = getattr(estimator, "feature_names_in_", None)
             source = sys.stdin.buffer if data == "-" else data
-            rows = read(source, label=options["label"], index=options["index"], memory_limit=memory_limit)
-            if names is not None and rows.names is not None:
+            rows = read(source, **as_read(options))
+            for note in rows.notes:
+                log.note(note)
+            if names is not None:
                 rows = columns(rows, [str(name) for name in names])
+            elif rows.names is not None:
+                log.note("The model has no feature names: columns are taken in their order.")
             scores = estimator.transform(rows)
     table = score_columns(rows, estimator, scores)
     kind = "parquet" if path.suffix == ".parquet" else "csv"

@@ -111,7 +111,7 @@ def _meaning(certificate: Any) -> str:
     if certificate.dominant:
         return (
             "Nothing larger was left out: no direction at right angles to these components holds more variance than "
-            "the last one kept. This is estimated from the data, and right with high probability."
+            "the last one kept."
         )
     if certificate.dominant is False:
         return (

@@ -25,12 +25,15 @@ class Method:
         For ``--help``.
     options : tuple of click.Option
         Named as the parameters of the class; None means the class's own default.
+    at_most_rank : bool
+        Whether there can be no more components than rows or features.
     """
 
     name: str
     estimator: str
     summary: str
     options: tuple[click.Option, ...]
+    at_most_rank: bool = True  # no more components than rows or features
 
     def make(self, options: dict[str, Any]) -> Any:
         """Return the estimator with the options that were given."""
