@@ -359,6 +359,45 @@ TABLES = {
         {},
         ["Named 1 column without a name: column 2.", "Renamed 1 column whose name came before: a.2."],
     ),
+    "a;b\n1,5E+03;2\n-1,25e-2;NA\n": (
+        ("a", "b"),
+        [[1500, 2], [-0.0125, NAN]],
+        {},
+        ["Numbers were read with a decimal comma."],
+    ),
+    "a|b\n1|2\n": (("a", "b"), [[1, 2]], {}, []),
+    "sep=;\na;b\n1;2\n": (("a", "b"), [[1, 2]], {}, []),
+    "sep=:\r\na:b\r\n1:2\r\n": (("a", "b"), [[1, 2]], {}, []),
+    "  \na,b\n \t\n1,2\n   \n3,4\n  ": (("a", "b"), [[1, 2], [3, 4]], {}, []),
+    "a\n 1\n  \n2 \n \n": (("a",), [[1], [2]], {}, []),
+    "a,b,t\n1,2,x\n,,\n3,4,y\n,,\n , ,\n": (
+        ("a", "b"),
+        [[1, 2], [NAN, NAN], [3, 4]],
+        {"t": ["x", "", "y"]},
+        ["Left out 1 text column: t.", "Skipped 2 rows of empty cells at the end."],
+    ),
+    '"a","b"\n"r1",1,2\n"r2",3,4\n': (
+        ("a", "b"),
+        [[1, 2], [3, 4]],
+        {},
+        ["The first column has no name, so it was read as sample names."],
+    ),
+    'a,b\n" 1 "," NA "\n" 2", TRUE\n': (("a", "b"), [[1, NAN], [2, 1]], {}, []),
+    'a,b,c,d\n1,12,5%,1_000\n2,"1,234",-2.5 %,2_000\n': (
+        ("a",),
+        [[1], [2]],
+        {"b": ["12", "1,234"], "c": ["5%", "-2.5 %"], "d": ["1_000", "2_000"]},
+        [
+            "Left out 3 text columns: b, c, d; b looks like numbers ('1,234'); c looks like numbers ('5%'); "
+            "d looks like numbers ('1_000')."
+        ],
+    ),
+    "a,b\n1,1\xa0234\n2,5\n3,6\n": (
+        ("a",),
+        [[1], [2], [3]],
+        {"b": ["1\xa0234", "5", "6"]},
+        [r"Left out the column b, though most of it is numbers: the stream, line 2 holds '1\xa0234'."],
+    ),
     "a,b,\n1,2,\n3,4,\n": (
         ("a", "b"),
         [[1, 2], [3, 4]],
@@ -385,6 +424,151 @@ def test_a_hundred_thousand_columns_without_names_or_with_the_same(header):
     assert rows.shape == (1, p if header else p - 1)
     assert len(set(rows.names)) == rows.shape[1]
     assert read_text("x" + "," * p + "\n1" + "," * p + "\n").shape == (1, 1)
+
+
+# --- decimal marks --------------------------------------------------------------------------------
+
+
+def test_a_point_is_no_number_where_commas_are_decimal():
+    late = "".join(f"{i},5;{i}\n" for i in range(30)) + "30,5;1.234\n"
+    rows = read_text("a;b\n" + late)
+    assert rows.names == ("a",)
+    assert whole(rows)[-1].tolist() == [30.5]
+    assert rows.notes[1] == (
+        "Left out the column b, though most of it is numbers: the stream, line 32 holds '1.234', "
+        "but the file uses decimal commas."
+    )
+    rows = read_text("a;b;c\n1,5;1.234;1.234,5\n", decimal=",")
+    assert (rows.names, whole(rows).tolist()) == (("a",), [[1.5]])
+    assert rows.notes == (
+        "Left out the column b: the stream, line 2 holds '1.234', but the file uses decimal commas.",
+        "Left out 1 text column: c; c looks like numbers ('1.234,5').",
+    )
+
+
+def test_a_decimal_comma_after_the_first_lines_is_pointed_out():
+    empty = "1.5;\n" * 30
+    rows = read_text(f"a;b\n{empty}2.5;3,25\n")
+    assert rows.names == ("a",)
+    assert rows.notes == (
+        "Left out the column b: the stream, line 32 holds '3,25', which looks like a decimal comma: give decimal=','.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a;b\n12,5;1.234\n", "line 2 holds '12,5', but line 2 holds '1.234'"),
+        ("a;b\n\n1;1.234\n1.234,5;2\n", "line 4 holds '1.234,5', but line 3 holds '1.234'"),
+        ("a\tb\n12,345\t1.5e3\n", "line 2 holds '12,345', but line 2 holds '1.5e3'"),
+        ("sep=;\na;b\n12,345;1\n", "line 3 holds '12,345', which may mean 12345 or 12.345"),
+    ],
+)
+def test_a_decimal_mark_in_doubt_is_asked_for(text, says):
+    with pytest.raises(DataError) as caught:
+        read_text(text)
+    assert str(caught.value) == f'the stream, {says}: give decimal="," or decimal=".".'
+
+
+def test_a_decimal_mark_given_is_used():
+    assert whole(read_text("a;b\n12,345;1\n", decimal=",")).tolist() == [[12.345, 1]]
+    rows = read_text("a;b\n12,345;1\n", decimal=".")
+    assert rows.notes == ("Left out 1 text column: a; a looks like numbers ('12,345').",)
+    assert whole(read_text('a,b\n"1,5",2\n', decimal=",")).tolist() == [[1.5, 2]]
+    assert whole(read_text("a;b\n0,125;1\n")).tolist() == [[0.125, 1]]  # no thousands begin with 0
+    assert read_text("1.5;2.5\n3,5;4,5\n", decimal=",").names == ("1.5", "2.5")
+
+
+def test_the_decimal_mark_is_one_for_all_files(tmp_path):
+    (tmp_path / "a.csv").write_text("x;y\n1;2\n")
+    (tmp_path / "b.csv").write_text("x;y\n1,5;2\n")
+    assert whole(read(tmp_path / "?.csv")).tolist() == [[1, 2], [1.5, 2]]
+    (tmp_path / "c.csv").write_text("x;y\n1;2.5\n")
+    with pytest.raises(DataError, match=r"b\.csv, line 2 holds '1,5', but .*c\.csv, line 2 holds '2\.5': give decimal"):
+        read(tmp_path / "?.csv")
+
+
+# --- what is asked for ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.txt.gz", "x.csv", "x.tsv"])
+@pytest.mark.parametrize("sep", [",", ";", "\t", "|", " ", "^"])
+def test_delimiters(tmp_path, name, sep):
+    X = numbers()
+    write_table(tmp_path / name, X, sep=sep)
+    given = sep if sep in " ^" or name == "x.tsv" else None
+    assert np.array_equal(whole(read(tmp_path / name, delimiter=given)), X)
+
+
+def test_header():
+    named = read_text("1,2\n3,4\n", header=True)
+    assert (named.names, whole(named).tolist(), named.notes) == (("1", "2"), [[3, 4]], ())
+    data = read_text("0,1,2\n3,4,5\n", header=False)
+    assert (data.names, whole(data).tolist(), data.notes) == (None, [[0, 1, 2], [3, 4, 5]], ())
+    text = read_text("a,1\nb,2\n", header=False)
+    assert (text.labels["0"].tolist(), whole(text).tolist()) == (["a", "b"], [[1], [2]])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"decimal": "x"}, {"decimal": ""}, {"header": "no"}]
+    + [{"delimiter": sign} for sign in ("", ";;", "5", "e", "-", ".", '"', "\n", "é")],
+)
+def test_wrong_options(wrong):
+    with pytest.raises(ValueError, match=f"^{next(iter(wrong))} must be"):
+        read_text("a,b\n1,2\n", **wrong)
+
+
+@pytest.mark.parametrize("option", [{"decimal": "."}, {"delimiter": ","}, {"header": False}])
+def test_options_of_delimited_text_are_for_that(tmp_path, option):
+    np.save(tmp_path / "x.npy", numbers())
+    with pytest.raises(DataError, match=r"x\.npy is not delimited text: .* are for \.csv, \.tsv, \.txt\."):
+        read(tmp_path / "x.npy", **option)
+
+
+def test_drop():
+    text = "id,kind,a,b\n1,x,1,2\n2,y,3,4\n"
+    rows = read_text(text, drop=["id", "kind"])
+    assert (rows.names, whole(rows).tolist(), dict(rows.labels), rows.notes) == (("a", "b"), [[1, 2], [3, 4]], {}, ())
+    assert read_text(text, drop="b", index="id").names == ("a",)
+    rows = read_text(",a\n1,2\n", drop="column 0")
+    assert (rows.sample_names, rows.names, rows.notes) == (None, ("a",), ())
+    with pytest.raises(DataError, match=r"no column 'kinds': did you mean kind\?"):
+        read_text(text, drop="kinds")
+    with pytest.raises(ValueError, match="drop names id, which label or index asks for"):
+        read_text(text, drop="id", index="id")
+
+
+@pytest.mark.parametrize(("first", "step", "n", "noted"), [(1, 1, 10, 1), (7, 1, 5000, 1), (1, 1, 9, 0), (1, 2, 50, 0)])
+def test_a_column_that_counts_rows_is_noted(first, step, n, noted):
+    text = "id,x\n" + "".join(f"{first + step * i},{i % 7}\n" for i in range(n))
+    rows = read_text(text, memory_limit=SMALL)
+    assert rows.names == ("id", "x")
+    assert rows.notes == ("Column id counts up by one: if it names the rows, give index='id'.",) * noted
+    assert read_text(text + f"{first},0\n").notes == ()
+    assert read_text("a,b\n" + "1e300,inf\n" * n).notes == ()
+
+
+def test_empty_rows_at_the_end_of_each_file_are_skipped(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text("x,t\n1,u\n" + ",\n" * 40_000 + "2,v\n" + ",\n" * 40_000)
+    rows = read(tmp_path / "?.csv", memory_limit=4 * SMALL)
+    assert rows.shape == (80_004, 1)
+    assert np.flatnonzero(~np.isnan(whole(rows)[:, 0])).tolist() == [0, 40_001, 40_002, 80_003]
+    assert len(rows.labels["t"]) == 80_004
+    assert rows.notes[-1] == "Skipped 80000 rows of empty cells at the end."
+
+
+def test_a_header_one_cell_short_as_R_writes_it(tmp_path):
+    (tmp_path / "x.txt").write_text('"a" "kind"\n"r 1" 1.5 "u"\n"r 2" 2 "v"\n')
+    rows = read(tmp_path / "x.txt", delimiter=" ")
+    assert (rows.names, rows.sample_names, list(rows.labels)) == (("a",), ("r 1", "r 2"), ["kind"])
+    (tmp_path / "y.csv").write_text('"a";"b"\n"r1";1,5;2\n"r2";2,5;3\n')
+    rows = read(tmp_path / "y.csv")
+    assert (rows.names, rows.sample_names, whole(rows).tolist()) == (("a", "b"), ("r1", "r2"), [[1.5, 2], [2.5, 3]])
+
+
+# --- labels and names -----------------------------------------------------------------------------
 
 
 def test_label_and_index():
@@ -417,7 +601,7 @@ def test_label_and_index_of_parquet(tmp_path):
 def test_arrays_have_no_named_columns(tmp_path):
     np.save(tmp_path / "x.npy", numbers())
     with pytest.raises(
-        DataError, match=r"x\.npy has no named columns: label and index are for \.csv, \.tsv, \.parquet"
+        DataError, match=r"x\.npy has no named columns: label and index are for \.csv, \.tsv, \.txt, \.parquet"
     ):
         read(tmp_path / "x.npy", label="a")
 
@@ -431,8 +615,9 @@ def test_a_column_may_turn_to_text_at_the_end(tmp_path, late):
     rows = read(path, memory_limit=SMALL)
     assert rows.shape == (n + 1, 1)
     assert rows.labels["b"].tolist() == [f"{i:05d}" for i in range(n)] + [late.strip('"')]
-    assert len(rows.notes) == 1
+    assert len(rows.notes) == 2
     assert f"x.csv, line {n + 2 + late.count(chr(10))} holds" in rows.notes[0]
+    assert rows.notes[1] == "Column a counts up by one: if it names the rows, give index='a'."
 
 
 def test_a_column_may_turn_out_true_or_false_or_not_after_many_empty_cells(tmp_path):
@@ -972,7 +1157,9 @@ def test_no_room_for_the_temporary_file(tmp_path, monkeypatch):
 
 def test_text_is_let_go_of_before_it_fills_memory(tmp_path):
     n = 20_000
-    (tmp_path / "x.csv").write_text("id,kind,x\n" + "".join(f"sample number {i},{'ab'[i % 2]},{i}\n" for i in range(n)))
+    (tmp_path / "x.csv").write_text(
+        "id,kind,x\n" + "".join(f"sample number {i},{'ab'[i % 2]},{-i}\n" for i in range(n))
+    )
     rows = read(tmp_path / "x.csv", memory_limit=2 * SMALL)
     assert rows.labels["kind"].tolist() == ["a", "b"] * (n // 2)
     assert "id" not in rows.labels

@@ -1,4 +1,4 @@
-"""Delimited text, cut into cells: a few megabytes at a time, with NumPy, so that each cell's line is known."""
+"""Delimited text, cut into cells, and what cells mean: a few megabytes at a time, so that each cell's line is known."""
 
 from __future__ import annotations
 
@@ -18,6 +18,16 @@ PIECE_BYTES = 4 * 2**20
 LONGEST_LINE = 64 * 2**20  # or a 32nd of the memory that may be used: cells of one digit take that much more
 LEAST_LINE = 2**16  # but this is always read
 NEWLINE, QUOTE = 10, 34
+
+_WORDS = ("NA", "N/A", "#N/A", "<NA>", "NaN", "null", "None")
+MISSING = ("", "?", "-", *dict.fromkeys(form for word in _WORDS for form in (word, word.lower(), word.upper())))
+NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?i:inf|infinity|nan)"
+SPACE_ONLY = re.compile(rb"^[ \t]+$", re.MULTILINE)
+NO_NUMBER = "!"  # stands for a point where numbers have a decimal comma
+# Numbers as people write them: 1,234 and 1.234,5 and 1_000 and 5%.
+LIKE_NUMBER = (
+    r"\s*[+-]?(?:\d+|\d{1,3}(?:[.,_' \x{a0}\x{202f}]\d{3})+)(?:[.,]\d*)?(?:[eE][+-]?\d+)?[ \x{a0}\x{202f}]?%?\s*"
+)
 
 
 class Piece(NamedTuple):
@@ -131,6 +141,8 @@ def records(piece: Piece) -> tuple[Array, Array]:
     counts = np.diff(last, prepend=-1)
     begin = np.concatenate([[0], ends[:-1] + 1])
     blank = (counts == 1) & (begin[last] == ends[last])
+    if b" \n" in text or b"\t\n" in text:
+        blank |= (counts == 1) & np.isin(begin[last], [found.start() for found in SPACE_ONLY.finditer(text)])
     return np.delete(ends, last[blank]), counts[~blank]
 
 
@@ -169,3 +181,60 @@ def unquoted(cells: Any) -> Any:
         return cells
     bare = pc.replace_substring(pc.utf8_slice_codeunits(cells, 1, -1), '""', '"')
     return pc.if_else(quoted, bare, cells)
+
+
+# --- what cells mean ----------------------------------------------------------------------------------
+
+
+def of_columns(cells: Any, columns: Any, width: int) -> Any:
+    """Return the cells of some columns, row by row."""
+    import pyarrow as pa
+
+    if len(columns) == width:
+        return cells
+    rows = np.arange(0, len(cells), width)
+    return cells.take(pa.array((rows[:, None] + np.asarray(columns, np.int64)).ravel()))
+
+
+def as_numbers(cells: Any, decimal_comma: bool) -> tuple[Array, Array]:
+    """Return cells as float64, and the places of those that are neither numbers nor missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    nothing = np.empty(0, np.int64)
+    if decimal_comma:
+        cells = pc.replace_substring(pc.replace_substring(cells, ".", NO_NUMBER), ",", ".")
+    try:
+        return pc.cast(cells, pa.float64()).to_numpy(zero_copy_only=False), nothing
+    except pa.ArrowInvalid:
+        cells = pc.ascii_trim_whitespace(unquoted(cells))
+        cells = pc.if_else(pc.is_in(cells, value_set=pa.array(MISSING)), None, cells)
+    try:
+        return pc.cast(cells, pa.float64()).to_numpy(zero_copy_only=False), nothing
+    except pa.ArrowInvalid:
+        fine = pc.match_substring_regex(cells, f"^(?:{NUMBER})$")
+        odd = np.flatnonzero(~pc.fill_null(fine, True).to_numpy(zero_copy_only=False))
+        cells = pc.if_else(fine, cells, None)
+    return pc.cast(cells, pa.float64()).to_numpy(zero_copy_only=False), odd
+
+
+def as_truths(cells: Any) -> Array | None:
+    """Return true, false and missing cells as 1, 0 and NaN; None if there is anything else."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells = pc.ascii_trim_whitespace(cells)
+    words = pc.utf8_lower(cells)
+    true = pc.equal(words, "true").to_numpy(zero_copy_only=False)
+    false = pc.equal(words, "false").to_numpy(zero_copy_only=False)
+    missing = pc.is_in(cells, value_set=pa.array(MISSING)).to_numpy(zero_copy_only=False)
+    if not (true | false | missing).all():
+        return None
+    return np.where(missing, np.nan, true)
+
+
+def like_numbers(cells: Any) -> Any:
+    """Tell, for each cell, whether it looks like a number to people."""
+    import pyarrow.compute as pc
+
+    return pc.match_substring_regex(cells, f"^(?:{LIKE_NUMBER})$")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from os import PathLike
 from typing import IO, Any
 
-from princomp._text import shown
+from princomp._text import listed, shown
 from princomp.data.arrays import read_npy, read_npz
 from princomp.data.budget import available_bytes
 from princomp.data.delimited import read_delimited
@@ -28,9 +29,12 @@ FORMATS: dict[str, Callable[..., Rows]] = {
     ".csv.gz": read_delimited,
     ".tsv": partial(read_delimited, delimiter="\t"),
     ".tsv.gz": partial(read_delimited, delimiter="\t"),
+    ".txt": read_delimited,
+    ".txt.gz": read_delimited,
     ".parquet": read_parquet,
 }
-TABLES = (".csv", ".tsv", ".parquet")  # these have named columns
+DELIMITED = (".csv", ".tsv", ".txt")
+TABLES = (*DELIMITED, ".parquet")  # these have named columns
 
 
 def read(
@@ -38,6 +42,10 @@ def read(
     *,
     label: str | Sequence[str] | None = None,
     index: str | None = None,
+    drop: str | Sequence[str] | None = None,
+    decimal: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
     block_rows: int | None = None,
     block_bytes: int = BLOCK_BYTES,
     memory_limit: int | None = None,
@@ -50,7 +58,8 @@ def read(
     ``.npy``                               the matrix in it
     ``.npz``                               a SciPy sparse matrix, or the only matrix in it; ``file.npz::name`` picks
     ``.mtx``, ``.mtx.gz``                  Matrix Market: sparse or dense
-    ``.csv``, ``.csv.gz``                  a table separated by commas, semicolons or tabs
+    ``.csv``, ``.csv.gz``                  a table separated by commas, semicolons, tabs or bars
+    ``.txt``, ``.txt.gz``                  the same
     ``.tsv``, ``.tsv.gz``                  a table separated by tabs
     ``.parquet``                           a table
     =====================================  ======================================================================
@@ -68,6 +77,15 @@ def read(
         Columns of a table to keep as labels, though they may hold numbers.
     index : str, optional
         The column of a table that names the samples.
+    drop : str or list of str, optional
+        Columns of delimited text to leave out entirely.
+    decimal : {".", ","}, optional
+        The decimal mark of delimited text; by default that of the numbers in its first lines. A number with the other
+        mark, or with marks between thousands, is text.
+    delimiter : str, optional
+        The character between the cells of delimited text; by default found from its first lines.
+    header : bool, optional
+        Whether the first line of delimited text names the columns; by default, unless it holds numbers only.
     block_rows : int, optional
         Rows per block; by default as many as fit ``block_bytes``.
     block_bytes : int, default 32 MiB
@@ -103,12 +121,33 @@ def read(
     if memory_limit is not None and memory_limit < 1:
         raise ValueError(f"memory_limit must be at least 1 byte, got {memory_limit}.")
     limit = memory_limit or available_bytes()
-    names = (label,) if isinstance(label, str) else tuple(label or ())
-    request = Request(names, index, {"block_rows": block_rows, "block_bytes": block_bytes}, limit)
+    _check_layout(decimal, delimiter, header)
+    labels, dropped = _names(label), _names(drop)
+    if both := {*labels, index} & {*dropped}:
+        raise ValueError(f"drop names {listed(sorted(map(str, both)))}, which label or index asks for.")
+    blocks = {"block_rows": block_rows, "block_bytes": block_bytes}
+    request = Request(labels, index, dropped, decimal, delimiter, header, blocks, limit)
     stream = sys.stdin.buffer if path == "-" else path
     if isinstance(stream, str | PathLike):
         return _read_files(os.fsdecode(stream), request)
     return read_delimited([Spooled(stream, _name_of(stream), request.kept)], request)
+
+
+def _names(asked: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (asked,) if isinstance(asked, str) else tuple(asked or ())
+
+
+def _check_layout(decimal: str | None, delimiter: str | None, header: bool | None) -> None:
+    """Raise ValueError unless delimited text can be written so."""
+    if decimal not in (None, ".", ","):
+        raise ValueError(f"decimal must be '.' or ',', got {decimal!r}.")
+    if header not in (None, True, False):
+        raise ValueError(f"header must be True, False or None, got {header!r}.")
+    # Not a letter, digit or sign, which are parts of numbers.
+    if delimiter is not None and not re.fullmatch(r"[\t !#-*,/:;<-@\[-`{-~]", delimiter):
+        raise ValueError(
+            f"delimiter must be one character, such as ';' or '|', and no part of a number: {delimiter!r}."
+        )
 
 
 def _read_files(path: str, request: Request) -> Rows:
@@ -122,6 +161,10 @@ def _read_files(path: str, request: Request) -> Rows:
             raise DataError(f"{file.name} is not a {kinds[0]} file as {files[0].name} is: files must be of one kind.")
     if (request.label or request.index is not None) and not kinds[0].startswith(TABLES):
         raise DataError(f"{files[0].name} has no named columns: label and index are for {', '.join(TABLES)}.")
+    layout = (request.decimal, request.delimiter, request.header)
+    if (request.drop or layout != (None, None, None)) and not kinds[0].startswith(DELIMITED):
+        options = "drop, decimal, delimiter and header"
+        raise DataError(f"{files[0].name} is not delimited text: {options} are for {', '.join(DELIMITED)}.")
     if member is not None:
         return read_npz(files, request, member)
     return FORMATS[kinds[0]](files, request)

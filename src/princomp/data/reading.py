@@ -27,6 +27,10 @@ class Request:
 
     label: tuple[str, ...]  # columns kept as text, though they may hold numbers
     index: str | None  # the column of sample names
+    drop: tuple[str, ...]  # columns left out entirely
+    decimal: str | None  # the decimal mark of delimited text
+    delimiter: str | None  # what separates its cells
+    header: bool | None  # whether its first line names the columns
     blocks: dict[str, Any]  # block_rows and block_bytes
     limit: int  # bytes of memory that reading may take
 
@@ -144,6 +148,11 @@ def naming(name: str) -> Iterator[None]:
 def brief(error: Exception) -> str:
     """Return what somebody else's error says, in one line that ends without a full stop."""
     return shown(" ".join(str(error).split()), 200).rstrip(".")
+
+
+def quoted(text: str) -> str:
+    """Return text that comes with data, in quotes; what cannot be printed is escaped once."""
+    return f"'{shown(text)}'"
 
 
 def plural(count: int, what: str) -> str:

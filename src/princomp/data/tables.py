@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp._text import listed, shown
-from princomp.data.reading import DataError, Request, Source, plural
+from princomp.data.cells import MISSING, NUMBER, like_numbers
+from princomp.data.reading import DataError, Request, Source, plural, quoted
 from princomp.data.rows import Rows
 from princomp.data.stored import Sink
 
 Array = NDArray[Any]
 
 MOST_LABELS = 100  # text columns kept: each costs some memory in each part of a file
+MOST_ALIKE = 10  # text columns named because they look like numbers
 NAME_BYTES = 64  # that Python takes for a short text, beyond its characters
 
 
@@ -54,6 +56,21 @@ class Texts:
             largest = max(self._sizes, key=lambda each: self._sizes[each])
             del self._parts[largest], self._sizes[largest]
             self.dropped.append(largest)
+
+    def like_number(self, name: str) -> str | None:
+        """Return a cell that looks like a number but is not read as one, if all cells of a column are so or numbers."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        first = None
+        for part in self._parts.get(name, []):
+            number = pc.match_substring_regex(part.dictionary, f"^(?:{NUMBER})$")
+            missing = pc.is_in(part.dictionary, value_set=pa.array(MISSING))
+            words = part.dictionary.filter(pc.invert(pc.or_(number, missing)))
+            if not pc.all(like_numbers(words), min_count=0).as_py():
+                return None
+            first = first or (words[0].as_py() if len(words) else None)
+        return first
 
     def labels(self) -> Labels:
         """Return what was gathered."""
@@ -119,7 +136,7 @@ def name_notes(cells: Sequence[str], names: Sequence[str], skip: set[int]) -> li
 def check_names(names: Sequence[str], request: Request, source: Source) -> None:
     """Raise DataError if a column asked for is not there, with the names that come close."""
     there = set(names)
-    for name in [*request.label, *([request.index] if request.index is not None else [])]:
+    for name in [*request.label, *request.drop, *([request.index] if request.index is not None else [])]:
         if name not in there:
             close = difflib.get_close_matches(name, names[:10_000])
             hint = (
@@ -127,7 +144,7 @@ def check_names(names: Sequence[str], request: Request, source: Source) -> None:
                 if close
                 else f"its columns are {listed(list(names))}."
             )
-            raise DataError(f"{source.name} has no column {shown(name)!r}: {hint}")
+            raise DataError(f"{source.name} has no column {quoted(name)}: {hint}")
 
 
 def check_same(first: Source, names: Sequence[str] | None, source: Source, others: Sequence[str] | None) -> None:
@@ -142,7 +159,7 @@ def check_same(first: Source, names: Sequence[str] | None, source: Source, other
     if len(names) != len(others):
         raise DataError(f"{source.name} has {len(others)} columns, but {first.name} has {len(names)}.")
     j = next(j for j in range(len(names)) if names[j] != others[j])
-    differs = f"column {j} is {shown(others[j])!r}, not {shown(names[j])!r}"
+    differs = f"column {j} is {quoted(others[j])}, not {quoted(names[j])}"
     raise DataError(f"{source.name} has other columns than {first.name}: {differs}.")
 
 
@@ -150,7 +167,9 @@ def text_notes(left_out: Sequence[str], texts: Texts) -> list[str]:
     """Return notes on text columns: which are no features, and which are not even kept."""
     notes = []
     if left_out:
-        notes.append(f"Left out {plural(len(left_out), 'text column')}: {listed(list(left_out))}.")
+        alike = [(name, cell) for name in left_out if (cell := texts.like_number(name))][:MOST_ALIKE]
+        hints = "".join(f"; {shown(name)} looks like numbers ({quoted(cell)})" for name, cell in alike)
+        notes.append(f"Left out {plural(len(left_out), 'text column')}: {listed(list(left_out))}{hints}.")
     if texts.dropped:
         notes.append(
             f"Did not keep the text of {plural(len(texts.dropped), 'column')}, to save memory: {listed(texts.dropped)}."
