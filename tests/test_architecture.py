@@ -22,7 +22,8 @@ FLOORS = (
     ("certificates",),
     ("solvers",),
     ("estimators",),
-    ("images", "plots", "report", "diagnose", "compare", "persistence", "explore", "cli", "__main__", ""),  # the face
+    # the face
+    ("images", "plots", "report", "diagnose", "compare", "persistence", "manual", "explore", "cli", "__main__", ""),
 )
 FLOOR = {name: height for height, names in enumerate(FLOORS) for name in names}
 FACE = len(FLOORS) - 1

@@ -1,7 +1,26 @@
-from . import certificates, data, datasets, losses, penalties, report
+from . import certificates, data, datasets, losses, manifolds, penalties, report
 from .data import read
-from .estimators import PCA
+from .estimators import PCA, SparseCCA, SparsePCA
+from .manual import normalize, spca
 from .persistence import load, save
+from .solvers.amanpg import amanpg
 
 __version__: str
-__all__ = ["PCA", "certificates", "data", "datasets", "load", "losses", "penalties", "read", "report", "save"]
+__all__ = [
+    "PCA",
+    "SparseCCA",
+    "SparsePCA",
+    "amanpg",
+    "certificates",
+    "data",
+    "datasets",
+    "load",
+    "losses",
+    "manifolds",
+    "normalize",
+    "penalties",
+    "read",
+    "report",
+    "save",
+    "spca",
+]

@@ -12,7 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-NAMES = ("sparse_gram",)  # all modules of kernels, for whoever wants them compiled ahead of time
+NAMES = ("sparse_gram", "dictionary_sweeps")  # all modules of kernels, for whoever wants them compiled ahead of time
 
 
 @cache

@@ -1,5 +1,7 @@
 """Estimators: thin scikit-learn classes that validate, wrap, solve and store; the loops are in solvers."""
 
 from princomp.estimators.pca import PCA
+from princomp.estimators.sparse_cca import SparseCCA
+from princomp.estimators.sparse_pca import SparsePCA
 
-__all__ = ["PCA"]
+__all__ = ["PCA", "SparseCCA", "SparsePCA"]

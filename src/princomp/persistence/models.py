@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any, get_type_hints
 
 from princomp._version import __version__
-from princomp.estimators import PCA
+from princomp.estimators import PCA, SparsePCA
 from princomp.persistence import archive
 from princomp.persistence.archive import ModelFileError, naming
 from princomp.persistence.checks import Array, Length, Names, Numbers, fits, matches
@@ -65,6 +65,30 @@ MODELS = {
             "feature_names_in_": Names("p"),
         },
         optional=("feature_names_in_", "trace_"),
+    ),
+    "SparsePCA": Model(
+        SparsePCA,
+        {
+            "components_": Numbers("k p"),
+            "mean_": Numbers("p"),
+            "_mean": Numbers("p"),
+            "scale_": Numbers("p", or_none=True),
+            "explained_variance_": Numbers("k", finite=False),
+            "explained_variance_ratio_": Numbers("k"),
+            "_images": Numbers("p k"),
+            "_unit": float,
+            "nonzeros_": Array,
+            "alpha_": Array | None,
+            "formulation_": str,
+            "n_components_": Length("k"),
+            "n_features_in_": Length("p"),
+            "n_samples_": int | None,
+            "n_iter_": int,
+            "result_": Result,
+            "certificate_": Certificate,
+            "feature_names_in_": Names("p"),
+        },
+        optional=("feature_names_in_",),
     ),
 }
 

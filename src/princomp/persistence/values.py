@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.losses import Huber, Squared
-from princomp.penalties import L1, Zero
+from princomp.penalties import L1, Groups, NonNegative, OverlappingGroups, Tree, Zero
 from princomp.persistence.archive import ModelFileError
 from princomp.persistence.checks import matches
 from princomp.result import Certificate, History, Result, Status
@@ -36,8 +36,9 @@ from princomp.result import Certificate, History, Result, Status
 Array = NDArray[Any]
 
 # The only objects a file may hold. A new loss or penalty is added here.
+_PENALTIES = (Zero, L1, NonNegative, Groups, Tree, OverlappingGroups)
 OBJECTS: dict[str, Any] = {
-    kind.__name__: kind for kind in (Squared, Huber, Zero, L1, Result, Certificate, Status, History)
+    kind.__name__: kind for kind in (Squared, Huber, *_PENALTIES, Result, Certificate, Status, History)
 }
 DTYPES = {"b": ("|b1",), "i": ("<i4", "<i8"), "u": ("<i4", "<i8"), "f": ("<f4", "<f8")}  # by the kind of a dtype
 LONG_LIST = 16  # numbers; a longer list is kept as an array

@@ -1,0 +1,78 @@
+"""The dictionary formulation: 1/2 |X - Y D'|^2 + alpha |D|_1, the columns of Y in a ball."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.estimators.sparse.penalised import weigh_and_fit
+from princomp.estimators.sparse.problem import Found, Problem
+from princomp.penalties import as_penalty
+from princomp.result import Result
+from princomp.solvers import dictionary_start as begin
+from princomp.solvers.dictionary import dictionary
+from princomp.solvers.dictionary_blocks import Terms
+from princomp.solvers.products import Products
+
+Array = NDArray[Any]
+
+
+def solve(problem: Problem) -> Found:
+    """Return what the dictionary formulation finds."""
+    given, unit = problem.parameters, problem.unit
+    radius = problem.number("radius", 1.0)
+    # For c X the same Y and c D are best with c alpha, and with c^2 times the penalty on Y.
+    codes = None if given["code_alpha"] is None else problem.weights(given["code_alpha"]) * unit**2
+    on_loadings = any(given[name] is not None for name in ("alpha", "alpha_share", "nonzeros"))
+    only_codes = codes is not None and not on_loadings
+    if only_codes:
+        # Nothing on D but the ball, which holds D in the user's units.
+        codes = codes / unit if codes is not None else None
+    X, R = _products(problem, only_the_ball=codes is None)
+    largest = begin.alpha_max(X, radius)
+
+    def fit(alpha: Array, tol: float) -> tuple[Array, Result]:
+        terms = _terms(problem, alpha, codes, radius)
+        value = begin.start(X, problem.k, terms, problem.rng)
+        result = problem.drive(partial(dictionary, X, terms=terms), value, tol=tol)
+        return result.value["D"], result
+
+    if only_codes:
+        alpha, result = np.zeros(problem.k), fit(np.zeros(problem.k), given["tol"])[1]
+    else:
+        alpha, result = weigh_and_fit(problem, largest, unit, fit)
+    Y, D = result.value["Y"], result.value["D"]
+    if R is not None and problem.X is not None:
+        Y = begin.recover(Products.of(problem.rows if problem.array is None else problem.array), R, Y, radius)
+    value = {"Y": Y / unit if only_codes else Y, "D": D if only_codes else D / unit}
+    return Found(D, value, result.objective / unit**2, result, None if only_codes else alpha / unit)
+
+
+def _terms(problem: Problem, alpha: Array, codes: Array | None, radius: float) -> Terms:
+    given = problem.parameters
+    terms = Terms(alpha, codes, radius, nonnegative=bool(given["nonnegative"]))
+    if given["groups"] is None:
+        return terms
+    if not (alpha == alpha[0]).all():
+        raise ValueError("With groups, alpha must be one number for all components.")
+    penalty = as_penalty(float(alpha[0]), groups=given["groups"], nonnegative=bool(given["nonnegative"]))
+    return replace(terms, penalty=penalty)
+
+
+def _products(problem: Problem, *, only_the_ball: bool) -> tuple[Products, Array | None]:
+    """Return products with X, or with a smaller R that stands for it, and R."""
+    if problem.X is None:
+        if not only_the_ball or problem.scatter is None:
+            raise ValueError("A penalty on the codes needs data: call fit, not fit_covariance.")
+        R = begin.factor(problem.scatter)
+        return Products.of(R), R
+    n, p = problem.rows.shape
+    whole = problem.array
+    if only_the_ball and (whole is None or begin.factor_pays(n, p, problem.k)) and problem.scatter is not None:
+        R = begin.factor(problem.scatter)
+        return Products.of(R), R
+    return Products.of(problem.rows if whole is None else whole), None

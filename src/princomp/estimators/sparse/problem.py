@@ -1,0 +1,107 @@
+"""What a formulation of sparse PCA is given, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.data import Centered, budget, statistics
+from princomp.result import Result
+
+Array = NDArray[Any]
+
+# The share of free memory that a dense copy of the data may take: with it, products need no pass over the storage.
+SHARE = 0.25
+# Up to this many columns X'X is made in place of X, where it is smaller.
+MOST_COLUMNS = 4000
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Sparse PCA of centred rows ``X``, or of a scatter matrix ``S`` = X'X alone.
+
+    Both are in units in which squares are safe: ``unit`` times those of the user, whose penalties must follow.
+    """
+
+    X: Centered | None
+    S: Array | None
+    k: int
+    total: float  # tr X'X
+    unit: float
+    parameters: dict[str, Any]  # of the estimator
+    rng: np.random.Generator
+    drive: Callable[..., Result]  # `run`, with the user's callback, checkpoint and limits
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return len(self.S) if self.X is None and self.S is not None else self.rows.shape[1]
+
+    @property
+    def rows(self) -> Centered:
+        """The data; a scatter matrix has none."""
+        if self.X is None:
+            raise RuntimeError("There are no rows, only a scatter matrix.")
+        return self.X
+
+    @cached_property
+    def scatter(self) -> Array | None:
+        """X'X, if it was given, or is smaller than X and quickly made; else None."""
+        if self.S is not None:
+            return self.S
+        n, p = self.rows.shape
+        return statistics.scatter(self.rows) if n > p and p <= MOST_COLUMNS else None
+
+    @cached_property
+    def array(self) -> Array | None:
+        """X as one dense array, if there are rows and memory for it, and they are not sparse; else None."""
+        if self.X is None or self.X.rows.sparse:
+            return None
+        n, p = self.X.shape
+        return statistics.whole(self.X) if 8.0 * n * p <= SHARE * budget.available_bytes() else None
+
+    @cached_property
+    def squares(self) -> Array:
+        """The diagonal of X'X."""
+        if self.scatter is not None:
+            return np.diag(self.scatter).copy()
+        from princomp.solvers.products import Products
+
+        return Products.of(self.rows if self.array is None else self.array).squares
+
+    def gram_apply(self, V: Array) -> Array:
+        """Return X'X V."""
+        if self.scatter is not None:
+            return self.scatter @ V
+        if self.array is not None:
+            product: Array = self.array.T @ (self.array @ V)
+            return product
+        return statistics.gram_apply(self.rows, V)
+
+    def number(self, name: str, otherwise: float) -> float:
+        """Return a parameter as a number, or what stands for None."""
+        value = self.parameters[name]
+        return otherwise if value is None else float(value)
+
+    def weights(self, alpha: Any) -> Array:
+        """Return a weight for each component: one for all, or one each."""
+        weights = np.asarray(alpha, dtype=np.float64)
+        if weights.shape not in ((), (self.k,)) or not (weights >= 0).all():
+            raise ValueError(f"A penalty is a number of at least 0, or a list of {self.k} of them; got {alpha!r}.")
+        return np.broadcast_to(weights, (self.k,)).copy()
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a formulation found, in the units of the user but for the loadings' lengths."""
+
+    loadings: Array  # (p, k), of any length
+    value: dict[str, Array]  # the raw factors, by name
+    objective: float
+    run: Result  # with status, history and certificate
+    alpha: Any = None  # penalties in force

@@ -1,0 +1,70 @@
+"""The regression formulation: tr(B'SB) - 2 tr(A'SB) + ridge |B|^2 + sum_j alpha_j |B_j|_1, A'A = I."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.estimators.sparse.penalised import weigh_and_fit
+from princomp.estimators.sparse.problem import Found, Problem
+from princomp.result import Result
+from princomp.solvers import amanpg, one_shot, regression, scatter
+
+Array = NDArray[Any]
+
+RIDGE = 1e-6  # of the leading eigenvalue, if nothing else is asked for
+
+
+def solve(problem: Problem) -> Found:
+    """Return what the regression formulation finds."""
+    given, square = problem.parameters, problem.unit**2
+    S = _scatter(problem)
+    values, V = S.leading(problem.k, problem.rng)
+    ridge = RIDGE * float(values[0]) if given["ridge"] is None else float(given["ridge"]) * square
+    if not ridge >= 0:
+        raise ValueError(f"ridge must be a number of at least 0, or infinity; got {given['ridge']!r}.")
+    # At these weights and above, B = 0 is best for A = V, where every fit begins.
+    largest = 2.0 * float(np.abs(S.apply(V)).max())
+
+    solver = given["solver"] or "block"
+    if solver not in SOLVERS:
+        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {given['solver']!r}.")
+
+    def fit(alpha: Array, tol: float) -> tuple[Array, Result]:
+        if solver == "one-shot":
+            value = one_shot.start(S, problem.k, problem.rng)
+        else:
+            many = int(given["n_init"])
+            value = regression.start(S, problem.k, alpha=alpha, ridge=ridge, n_init=many, rng=problem.rng)
+        result = problem.drive(partial(SOLVERS[solver], S, alpha=alpha, ridge=ridge), value, tol=tol)
+        return result.value["B"], result
+
+    alpha, result = weigh_and_fit(problem, largest, square, fit)
+    A, B = result.value["A"], result.value["B"]
+    if not alpha.any() and solver != "one-shot":
+        A, B = _rotated(A, B, S.apply(B))
+    if np.isinf(ridge):  # B carries the units of S here
+        return Found(B, {"A": A, "B": B / square}, result.objective / square**2, result, alpha / square)
+    return Found(B, {"A": A, "B": B}, result.objective / square, result, alpha / square)
+
+
+def _scatter(problem: Problem) -> scatter.Scatter:
+    if problem.S is not None:
+        return scatter.Matrix(problem.S)
+    return scatter.of_rows(problem.rows) if problem.array is None else scatter.of_array(problem.array)
+
+
+def _rotated(A: Array, B: Array, SB: Array) -> tuple[Array, Array]:
+    """Return A and B turned to principal axes: without a penalty any rotation of both is as good."""
+    _, Q = np.linalg.eigh(-(B.T @ SB))
+    return A @ Q, B @ Q
+
+
+SOLVERS: dict[str, Any] = {
+    "block": regression.block,
+    "amanpg": amanpg.sparse_pca,
+    "one-shot": one_shot.one_shot,
+}

@@ -1,0 +1,314 @@
+"""Sparse canonical correlation analysis (Chen, Ma, Xue & Zou, INFORMS J. Optimization 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from numbers import Integral
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from princomp._threads import single_blas_thread
+from princomp.data import Rows, as_rows, budget, statistics
+from princomp.estimators.base import Estimator, check_values
+from princomp.manifolds import Stiefel
+from princomp.progress import watch, with_callbacks
+from princomp.result import Result, State, run
+from princomp.solvers.amanpg import RowNorms, Side, Smooth, alternate, start
+from princomp.solvers.regression import soft
+
+Array = NDArray[Any]
+
+KEPT = 20  # entries of the cross-covariance, for each component, that the start goes by
+DEFAULT_SHARE = 0.8  # alpha as a multiple of sqrt((k + log p) / n)
+SHRINKAGE = 1e-4  # of the covariances, divided by n - 1: they are singular where there are more features than samples
+
+
+class SparseCCA(Estimator):
+    r"""Canonical correlation analysis with few features on each side.
+
+    With the sample covariances :math:`S_x, S_y, S_{xy}` of centred (and scaled) X and Y, it minimises
+
+    .. math:: -\mathrm{tr}(A^\top S_{xy} B) + \alpha_x \sum_i \|A_i\| + \alpha_y \sum_i \|B_i\|,
+              \quad A^\top S_x A = B^\top S_y B = I,
+
+    by the alternating manifold proximal gradient method; the norms are those of rows, so that a feature is in all
+    canonical vectors or in none.
+
+    Parameters
+    ----------
+    n_components : int, default 1
+        Number of pairs of canonical vectors.
+    alpha_x, alpha_y : float, optional
+        Weights of the row norms; by default 0.8 sqrt((k + log p) / n), p the number of features of that side.
+    scale : bool, default True
+        Divide columns by their standard deviation.
+    tol : float, default 1e-5
+        Bound on the manifold proximal step, sqrt(\|D_A\|^2 + \|D_B\|^2).
+    max_iter : int, default 1000
+        Bound on iterations.
+    verbose : int, default 0
+        1: a progress line on a terminal; 2: which stays.
+    callback : callable, optional
+        Called with each `State`; returning True stops the fit.
+    checkpoint : path, optional
+        Where to keep the state of an unfinished fit.
+    random_state : None
+        Not used: the fit is deterministic.
+
+    Attributes
+    ----------
+    x_weights_ : (p, k) array
+        A, largest correlation first, in units of the scaled columns of X.
+    y_weights_ : (q, k) array
+        B, in units of the scaled columns of Y.
+    components_ : (k, p) array
+        ``x_weights_`` transposed.
+    correlations_ : (k,) array
+        Correlations of the pairs of scores on the data of the fit: too high for few samples; see `score`.
+    x_mean_, y_mean_, x_scale_, y_scale_ : array
+        What is subtracted from columns, and what they are divided by.
+    alpha_x_, alpha_y_ : float
+        The weights used.
+    n_components_, n_features_in_, n_samples_, n_iter_ : int
+        Counts.
+    result_ : Result
+        ``value`` ("A", "B"), ``objective``, ``certificate``, ``status``, ``history``.
+    certificate_ : Certificate
+        That no small step improves the answer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.estimators.sparse_cca import SparseCCA
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(100, 20)), rng.normal(size=(100, 30))
+    >>> Y[:, 7] += 2 * X[:, 3]
+    >>> cca = SparseCCA().fit(X, Y)
+    >>> np.flatnonzero(cca.x_weights_).tolist(), np.flatnonzero(cca.y_weights_).tolist()
+    ([3], [7])
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        alpha_x: float | None = None,
+        alpha_y: float | None = None,
+        scale: bool = True,
+        tol: float = 1e-5,
+        max_iter: int = 1000,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callable[[State], Any] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha_x = alpha_x
+        self.alpha_y = alpha_y
+        self.scale = scale
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.checkpoint = checkpoint
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Find the canonical vectors.
+
+        Parameters
+        ----------
+        X : (n, p) array-like, sparse or frame
+            One side, rows are samples.
+        y : (n, q) array-like, sparse or frame
+            The other side, Y (named in scikit-learn's way).
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            self._fit(X, y)
+        return self
+
+    @with_callbacks
+    def _fit(self, X: Any, Y: Any) -> None:
+        if Y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        x_rows = self._open(X, reset=True, least_rows=2)
+        y_rows = as_rows(_as_columns(Y))
+        n = x_rows.shape[0]
+        if y_rows.shape[0] != n:
+            raise ValueError(f"X and Y must have as many rows: found {n} and {y_rows.shape[0]}.")
+        k = self._check_parameters(min(n, x_rows.shape[1], y_rows.shape[1]))
+        U, self.x_mean_, self.x_scale_ = _standardised(x_rows, self.scale)
+        V, self.y_mean_, self.y_scale_ = _standardised(y_rows, self.scale)
+        self.alpha_x_ = _weight(self.alpha_x, k, U)
+        self.alpha_y_ = _weight(self.alpha_y, k, V)
+        with watch(self, X) as tell, single_blas_thread():
+            solve = partial(
+                run,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                callback=tell,
+                checkpoint=self.checkpoint,
+                fingerprint=self._fingerprint(x_rows) if self.checkpoint is not None else "",
+            )
+            result = sparse_cca(U, V, k, self.alpha_x_, self.alpha_y_, solve)
+        self.x_weights_, self.y_weights_ = result.value["A"], result.value["B"]
+        self.components_ = self.x_weights_.T
+        self.correlations_ = _correlations(U @ self.x_weights_, V @ self.y_weights_)
+        self.n_components_, self.n_samples_, self.n_iter_ = k, n, result.n_iter
+        self.result_, self.certificate_ = result, result.certificate
+
+    def _check_parameters(self, most: int) -> int:
+        k = self.n_components
+        if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= most:
+            raise ValueError(
+                f"n_components={k!r} must be an integer between 1 and {most}, the smallest side of X and Y."
+            )
+        for name in ("alpha_x", "alpha_y"):
+            alpha = getattr(self, name)
+            if alpha is not None and not (np.isfinite(alpha) and alpha >= 0):
+                raise ValueError(f"{name} must be None or a finite number of at least 0, got {alpha!r}.")
+        return int(k)
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """Return scores: of X, or, if Y is given too, the pair of both sides' scores.
+
+        Parameters
+        ----------
+        X : (n, p) array-like, sparse or frame
+            One side.
+        y : (n, q) array-like, sparse or frame, optional
+            The other.
+
+        Returns
+        -------
+        (n, k) array, or two of them
+        """
+        check_is_fitted(self)
+        rows = self._open(X, reset=False)
+        scores = self._scores(rows, self.x_mean_, self.x_scale_, self.x_weights_)
+        if y is None:
+            return scores
+        others = as_rows(_as_columns(y))
+        if others.shape[1] != len(self.y_mean_):
+            raise ValueError(f"Y has {others.shape[1]} features, but was fitted with {len(self.y_mean_)}.")
+        return scores, self._scores(others, self.y_mean_, self.y_scale_, self.y_weights_)
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit, and return the scores of X.
+
+        Parameters
+        ----------
+        X : (n, p) array-like, sparse or frame
+            One side.
+        y : (n, q) array-like, sparse or frame
+            The other.
+        **fit_params : dict
+            None is known.
+
+        Returns
+        -------
+        (n, k) array
+        """
+        return self.fit(X, y, **fit_params).transform(X)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the mean correlation of the pairs of scores, on data that the fit may not have seen.
+
+        Parameters
+        ----------
+        X : (n, p) array-like, sparse or frame
+            One side.
+        y : (n, q) array-like, sparse or frame
+            The other.
+
+        Returns
+        -------
+        float
+        """
+        return float(_correlations(*self.transform(X, y)).mean())
+
+    @staticmethod
+    def _scores(rows: Rows, mean: Array, scale: Array, weights: Array) -> Array:
+        moments = statistics.Moments(rows.shape[0], mean, 0.0, dense_tiles=rows.sparse)
+        dtype = np.float32 if rows.dtype == np.float32 else np.float64
+        scores = np.asarray(statistics.apply(moments.centered(rows, 1 / scale), weights, dtype))
+        if not np.isfinite(scores).all():
+            check_values(rows)
+        return scores
+
+
+def sparse_cca(U: Array, V: Array, k: int, alpha_x: float, alpha_y: float, solve: Callable[..., Result]) -> Result:
+    """Minimise the objective of `SparseCCA` for centred U (n, p) and V (n, q); best pairs first."""
+    n = len(U)
+    C = U.T @ V / (n - 1)
+    sides = []
+    for W, alpha in ((U, alpha_x), (V, alpha_y)):
+        share = min(SHRINKAGE / (n - 1), 0.5)
+        metric = (1 - share) * (W.T @ W) / (n - 1) + share * np.eye(W.shape[1])
+        sides.append(Side(Stiefel(metric), RowNorms(alpha), 1.0))
+    smooth = Smooth(lambda A, B: -float(np.vdot(A, C @ B)), lambda A, B: -C @ B, lambda A, B: -C.T @ A)
+    A, B = _start(C, k)
+    begin = start(sides[0].manifold.retract(A, 0 * A), sides[1].manifold.retract(B, 0 * B))
+    found = solve(partial(alternate, smooth, sides=(sides[0], sides[1]), gamma=0.5), begin)
+    A, B = _canonical(found.value["A"], found.value["B"], C)
+    objective = smooth.value(A, B) + sides[0].penalty.value(A) + sides[1].penalty.value(B)
+    return Result({"A": A, "B": B}, objective, found.certificate, found.status, found.n_iter, found.history)
+
+
+def _start(C: Array, k: int) -> tuple[Array, Array]:
+    """Return the leading singular vectors of the largest entries of C, or of C where these do not do."""
+    sizes = np.sort(np.abs(C), axis=None)
+    for kept in (soft(C, sizes[-min(KEPT * k, len(sizes))]), C):
+        P, s, Qt = np.linalg.svd(kept, full_matrices=False)
+        if s[k - 1] > 1e-8 * s[0]:
+            break
+    return P[:, :k], Qt[:k].T
+
+
+def _canonical(A: Array, B: Array, C: Array) -> tuple[Array, Array]:
+    """Return A and B rotated so that A'CB is diagonal and falling: row norms stay, the objective does not rise."""
+    P, _, Qt = np.linalg.svd(A.T @ C @ B)
+    A, B = A @ P, B @ Qt.T
+    largest = A[np.abs(A).argmax(axis=0), np.arange(A.shape[1])]
+    sign = np.where(largest < 0, -1.0, 1.0)
+    return A * sign, B * sign
+
+
+def _correlations(scores: Array, others: Array) -> Array:
+    """Return the correlation of each pair of columns."""
+    scores, others = scores - scores.mean(axis=0), others - others.mean(axis=0)
+    size = np.linalg.norm(scores, axis=0) * np.linalg.norm(others, axis=0)
+    return (scores * others).sum(axis=0) / np.where(size > 0, size, 1.0)
+
+
+def _as_columns(Y: Any) -> Any:
+    """Return Y, a vector as one column."""
+    if isinstance(Y, list | tuple) or not hasattr(Y, "shape"):
+        Y = np.asarray(Y)
+    return np.asarray(Y, dtype=np.float64).reshape(-1, 1) if len(Y.shape) == 1 else Y
+
+
+def _standardised(rows: Rows, scale: bool) -> tuple[Array, Array, Array]:
+    """Return the centred and scaled data in memory, the mean and what columns were divided by."""
+    n, p = rows.shape
+    budget.require(8.0 * (n * p + 2 * p * p), f"The {p} x {p} covariance", "Select fewer features first.")
+    moments = statistics.moments(rows, by_column=True)
+    if not (np.isfinite(moments.mean).all() and np.isfinite(moments.total)):
+        check_values(rows)
+    deviation = np.sqrt(moments.spread / max(n - 1, 1)) if scale else np.ones(p)
+    factor = np.where(deviation > 0, deviation, 1.0)
+    return statistics.whole(moments.centered(rows, 1 / factor)), moments.mean, factor
+
+
+def _weight(alpha: float | None, k: int, W: Array) -> float:
+    n, p = W.shape
+    return DEFAULT_SHARE * float(np.sqrt((k + np.log(p)) / n)) if alpha is None else float(alpha)

@@ -1,0 +1,153 @@
+"""Manifolds: small frozen dataclasses with a ``project`` and a ``retract``.
+
+What a manifold must provide, for a point ``A`` on it and a matrix ``D`` like it:
+
+``project(A, D)``
+    the matrix nearest to D in the tangent space at A.
+``retract(A, D)``
+    a point of the manifold near A + D, for a tangent D.
+``normal(A, D)``
+    a vector that is zero if and only if D is tangent at A, linear in D; empty where all D are.
+``multiply(A, L)``
+    the adjoint of ``normal``: the normal matrix with coefficients L.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Manifold(Protocol):
+    """What solvers ask of a manifold."""
+
+    def project(self, A: Array, D: Array) -> Array:
+        """Return the tangent matrix nearest to D."""
+
+    def retract(self, A: Array, D: Array) -> Array:
+        """Return a point near A + D."""
+
+    def normal(self, A: Array, D: Array) -> Array:
+        """Return a vector that is zero if and only if D is tangent."""
+
+    def multiply(self, A: Array, L: Array) -> Array:
+        """Return the normal matrix with coefficients L."""
+
+
+@dataclass(frozen=True)
+class Euclidean:
+    """All matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.manifolds import Euclidean
+    >>> Euclidean().retract(np.ones(2), np.array([1.0, 2.0])).tolist()
+    [2.0, 3.0]
+    """
+
+    def project(self, A: Array, D: Array) -> Array:
+        """Return D."""
+        return D
+
+    def retract(self, A: Array, D: Array) -> Array:
+        """Return A + D."""
+        return A + D
+
+    def normal(self, A: Array, D: Array) -> Array:
+        """Return nothing: all matrices are tangent."""
+        return np.zeros(0)
+
+    def multiply(self, A: Array, L: Array) -> Array:
+        """Return zero."""
+        return np.zeros_like(A)
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """Matrices of Frobenius norm ``radius``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.manifolds import Sphere
+    >>> Sphere(2.0).project(np.array([2.0, 0.0]), np.array([3.0, 4.0])).tolist()
+    [0.0, 4.0]
+    """
+
+    radius: float = 1.0
+
+    def project(self, A: Array, D: Array) -> Array:
+        """Return D less its part along A."""
+        return D - A * (float(np.vdot(A, D)) / self.radius**2)
+
+    def retract(self, A: Array, D: Array) -> Array:
+        """Return A + D, scaled to the radius."""
+        new = A + D
+        return new * (self.radius / float(np.linalg.norm(new)))
+
+    def normal(self, A: Array, D: Array) -> Array:
+        """Return <A, D>."""
+        return np.array([float(np.vdot(A, D))])
+
+    def multiply(self, A: Array, L: Array) -> Array:
+        """Return A times the coefficient."""
+        return A * L[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Stiefel:
+    """Matrices A (p, k) with A'A = I, or A'MA = I for a positive definite ``metric`` M (p, p).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.manifolds import Stiefel
+    >>> A = Stiefel().retract(np.eye(3, 2), np.array([[0.0, 1.0], [-1.0, 0.0], [2.0, 2.0]]))
+    >>> np.allclose(A.T @ A, np.eye(2))
+    True
+    """
+
+    metric: Array | None = None
+
+    def _times(self, A: Array) -> Array:
+        return A if self.metric is None else self.metric @ A
+
+    def project(self, A: Array, D: Array) -> Array:
+        """Return D less MA L, with the symmetric L for which the rest is tangent."""
+        N = self._times(A)
+        product = N.T @ D
+        excess = product + product.T
+        if self.metric is None:
+            return D - A @ (excess / 2)
+        # L solves (N'N) L + L (N'N) = excess.
+        values, Q = np.linalg.eigh(N.T @ N)
+        return D - N @ (Q @ ((Q.T @ excess @ Q) / (values[:, None] + values)) @ Q.T)
+
+    def retract(self, A: Array, D: Array) -> Array:
+        """Return the polar factor of A + D: with Y = A + D, Y (Y'MY)^(-1/2)."""
+        new = A + D
+        if self.metric is None:
+            U, _, Vt = np.linalg.svd(new, full_matrices=False)
+            return U @ Vt
+        for _ in range(2):  # twice, to the last digit
+            values, Q = np.linalg.eigh(new.T @ self._times(new))
+            new = new @ (Q / np.sqrt(values)) @ Q.T
+        return new
+
+    def normal(self, A: Array, D: Array) -> Array:
+        """Return the upper triangle of A'MD + D'MA."""
+        product = self._times(A).T @ D
+        return (product + product.T)[np.triu_indices(len(product))]
+
+    def multiply(self, A: Array, L: Array) -> Array:
+        """Return 2 MA times the symmetric matrix with upper triangle L, off-diagonal entries halved."""
+        k = A.shape[1]
+        symmetric = np.zeros((k, k))
+        symmetric[np.triu_indices(k)] = L
+        return self._times(A) @ (symmetric + symmetric.T)

@@ -1,0 +1,338 @@
+"""Alternating manifold proximal gradient method (Chen, Ma, Xue & Zou, INFORMS J. Optimization 2020).
+
+Objective: F(A, B) = H(A, B) + f(A) + g(B) over A on one manifold and B on another; H smooth, f and g with a prox. For
+A, and then, with the new A, for B:
+
+    D = argmin <grad H, D> + f(A + D) + |D|^2 / (2 t)  over the tangent space at A,
+    a = 1; while F(retract(a D)) > F - a |D|^2 / (2 t): a = gamma a;   A = retract(a D).
+
+The step sizes t are at most 1 / L, L the Lipschitz constants of the partial gradients. A point with
+|D_A / t1|^2 + |D_B / t2|^2 <= eps^2 is eps-stationary; it is reached after at most
+2 (F0 - F*) / ((gamma a1 t1 + gamma a2 t2) eps^2) steps, a1 and a2 the smallest a that no search goes below.
+Without f, or on a Euclidean space, D is closed form; else its multiplier is found by a semismooth Newton method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.manifolds import Euclidean, Manifold, Stiefel
+from princomp.penalties import Penalty, Zero
+from princomp.result import Callback, Result, State, Value, run
+from princomp.solvers.regression import soft, stationarity
+from princomp.solvers.scatter import Scatter
+
+Array = NDArray[Any]
+
+MAX_BACKTRACKS = 40
+ROUNDING = 1e-14
+A_STEP = 2.0  # of sparse PCA, for A, over the largest eigenvalue
+# The multiplier of the tangent space.
+NEWTON_STEPS = 50
+NEWTON_TOL = 1e-12
+REGULARISATION = (0.2, 0.1, 1e-11)
+ARMIJO = 1e-3
+
+
+@dataclass(frozen=True)
+class Smooth:
+    """H: its value and its two partial gradients, each a function of (A, B)."""
+
+    value: Callable[[Array, Array], float]
+    gradient_a: Callable[[Array, Array], Array]
+    gradient_b: Callable[[Array, Array], Array]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two variables: where it lives, what is added to H, and the step size."""
+
+    manifold: Manifold
+    penalty: Penalty
+    step: float
+
+
+@dataclass(frozen=True)
+class RowNorms:
+    """h(W) = alpha sum_i |W_i|_2 over rows, which sets whole rows to zero."""
+
+    alpha: float
+
+    def value(self, w: Array) -> float:
+        """Return alpha sum_i |W_i|_2."""
+        return float(self.alpha * np.linalg.norm(w, axis=1).sum())
+
+    def prox(self, w: Array, step: Any) -> Array:
+        """Return rows shortened by step alpha, or zero."""
+        size = np.linalg.norm(w, axis=1, keepdims=True)
+        return w * np.maximum(1 - step * self.alpha / np.where(size > 0, size, 1.0), 0.0)
+
+    def times(self, number: float) -> RowNorms:
+        """Return the penalty of weight number * alpha."""
+        return RowNorms(number * self.alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnL1:
+    """h(W) = sum_j alpha_j |W_j|_1 over columns."""
+
+    alpha: Array
+
+    def value(self, w: Array) -> float:
+        """Return sum_j alpha_j |W_j|_1."""
+        return float(self.alpha @ np.abs(w).sum(axis=0))
+
+    def prox(self, w: Array, step: Any) -> Array:
+        """Return the soft threshold of each column."""
+        return soft(w, step * self.alpha)
+
+    def times(self, number: float) -> ColumnL1:
+        """Return the penalty of weights number * alpha."""
+        return ColumnL1(number * self.alpha)
+
+
+def amanpg(
+    smooth: Smooth,
+    A: Array,
+    B: Array,
+    *,
+    steps: tuple[float, float],
+    manifolds: tuple[Manifold, Manifold] = (Euclidean(), Euclidean()),
+    penalties: tuple[Penalty, Penalty] = (Zero(), Zero()),
+    gamma: float = 0.5,
+    tol: float = 1e-5,
+    max_iter: int = 10_000,
+    callback: Callback | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+) -> Result:
+    """Minimise H(A, B) + f(A) + g(B) over two manifolds by alternating manifold proximal gradient steps.
+
+    Parameters
+    ----------
+    smooth : Smooth
+        H: ``value(A, B)``, ``gradient_a(A, B)``, ``gradient_b(A, B)``.
+    A, B : array
+        Where to start; points of the manifolds.
+    steps : (float, float)
+        Step sizes t1 and t2, at most 1 / L of the partial gradients; larger ones are cut by the line search.
+    manifolds : pair of Manifold
+        From `princomp.manifolds`.
+    penalties : pair of Penalty
+        f and g, from `princomp.penalties`.
+    gamma : float, default 0.5
+        By what a step that leads too high is multiplied.
+    tol : float, default 1e-5
+        Stop at an eps-stationary point: sqrt(|D_A / t1|^2 + |D_B / t2|^2) <= tol.
+    max_iter : int, default 10000
+        Bound on steps.
+    callback : callable, optional
+        Called with each `State`; returning True stops.
+    checkpoint : path, optional
+        Where to keep an unfinished run.
+
+    Returns
+    -------
+    Result
+        ``value["A"]``, ``value["B"]``, ``objective``, ``certificate``, ``status``, ``history``.
+
+    Examples
+    --------
+    The leading eigenvector of a matrix, half of it on each side:
+
+    >>> import numpy as np
+    >>> from princomp.manifolds import Sphere
+    >>> from princomp.solvers.amanpg import Smooth, amanpg
+    >>> S = np.diag([3.0, 1.0])
+    >>> smooth = Smooth(lambda a, b: -a @ S @ b, lambda a, b: -S @ b, lambda a, b: -S @ a)
+    >>> begin = np.array([0.6, 0.8])
+    >>> found = amanpg(smooth, begin, begin, steps=(0.3, 0.3), manifolds=(Sphere(), Sphere()))
+    >>> found.value["A"].round(4).tolist(), round(found.objective, 4)
+    ([1.0, 0.0], -3.0)
+    """
+    sides = tuple(Side(*side) for side in zip(manifolds, penalties, steps))
+    solver = partial(alternate, smooth, sides=(sides[0], sides[1]), gamma=gamma)
+    begin = start(np.array(A, float), np.array(B, float))
+    return run(solver, begin, tol=tol, max_iter=max_iter, callback=callback, checkpoint=checkpoint)
+
+
+def start(A: Array, B: Array) -> Value:
+    """Return the value before the first step."""
+    return {"A": A, "B": B, "lowest": np.ones(2), "iteration": np.array(0)}
+
+
+def alternate(
+    smooth: Smooth,
+    value: Value,
+    *,
+    sides: tuple[Side, Side],
+    gamma: float,
+    measure: Callable[[Array, Array], float] | None = None,
+) -> Iterator[State]:
+    """Yield states of falling F.
+
+    Parameters
+    ----------
+    smooth : Smooth
+        H.
+    value : mapping
+        From `start`, or of an earlier state: "A", "B", "lowest" (the smallest a of either side's searches, the
+        constants of the bound on steps), "iteration".
+    sides : (Side, Side)
+        A's and B's.
+    gamma : float
+        Backtracking.
+    measure : callable, optional
+        (A, B) -> residual, instead of the absolute one of the module's docstring.
+
+    Yields
+    ------
+    State
+        With the residual of its own (A, B).
+    """
+    A, B, lowest, iteration = value["A"], value["B"], value["lowest"], int(value["iteration"])
+    left, right = sides
+
+    def total(A: Array, B: Array) -> float:
+        return float(smooth.value(A, B)) + left.penalty.value(A) + right.penalty.value(B)
+
+    D = tangent_step(left, A, smooth.gradient_a(A, B))
+    while True:
+        A, first = _search(left, A, D, lambda A, B=B: total(A, B), gamma)  # type: ignore[misc]
+        D = tangent_step(right, B, smooth.gradient_b(A, B))
+        B, second = _search(right, B, D, lambda B, A=A: total(A, B), gamma)  # type: ignore[misc]
+        iteration += 1
+        lowest = np.minimum(lowest, [first, second])
+        D = tangent_step(left, A, smooth.gradient_a(A, B))
+        if measure is None:
+            D_B = tangent_step(right, B, smooth.gradient_b(A, B))
+            residual = float(np.hypot(np.linalg.norm(D) / left.step, np.linalg.norm(D_B) / right.step))
+        else:
+            residual = measure(A, B)
+        found = {"A": A, "B": B, "lowest": lowest, "iteration": np.array(iteration)}
+        yield State(found, total(A, B), residual, iteration)
+
+
+def _search(side: Side, A: Array, D: Array, total: Callable[[Array], float], gamma: float) -> tuple[Array, float]:
+    """Return the point after the line search, and the a that it ended with."""
+    here, square, a = total(A), float(np.vdot(D, D)), 1.0
+    for _ in range(MAX_BACKTRACKS):
+        new = side.manifold.retract(A, a * D)
+        if total(new) <= here - a * square / (2 * side.step) + ROUNDING * abs(here):
+            return new, a
+        a *= gamma
+    return A, 1.0  # nothing gained, in the digits that there are
+
+
+def tangent_step(side: Side, A: Array, gradient: Array) -> Array:
+    """Return the minimiser of <gradient, D> + f(A + D) + |D|^2 / (2 t) over the tangent space at A."""
+    t = side.step
+    if isinstance(side.penalty, Zero):
+        return -t * side.manifold.project(A, gradient)
+    if isinstance(side.manifold, Euclidean):
+        return side.penalty.prox(A - t * gradient, t) - A
+    return _newton(side, A, gradient)
+
+
+def _newton(side: Side, A: Array, gradient: Array) -> Array:
+    """Return D(L) = prox(A - t (gradient - N(L))) - A for the multiplier L that makes it tangent.
+
+    N is the adjoint of the map E that is zero for tangent matrices, so E(D(L)) is the monotone gradient of a concave
+    dual function; its generalised Jacobian is found by differences, a column for each of the few multipliers.
+    """
+    t, manifold, penalty = side.step, side.manifold, side.penalty
+
+    def trial(L: Array) -> tuple[Array, Array]:
+        D = penalty.prox(A - t * (gradient - manifold.multiply(A, L)), t) - A
+        return D, manifold.normal(A, D)
+
+    # Where the penalty is not there, the multiplier makes the gradient tangent: a good beginning.
+    basis = [manifold.multiply(A, axis) for axis in np.eye(len(manifold.normal(A, A)))]
+    gram = np.array([[float(np.vdot(a, b)) for a in basis] for b in basis])
+    L = np.linalg.solve(gram, [float(np.vdot(b, gradient)) for b in basis])
+    D, E = trial(L)
+    share, most, least = REGULARISATION
+    goal = NEWTON_TOL * max(float(np.linalg.norm(A)), 1.0)
+    for _ in range(NEWTON_STEPS):
+        size = float(np.linalg.norm(E))
+        if size <= goal:
+            break
+        width = 1e-7 * (1 + float(np.abs(L).max()))
+        jacobian = np.stack([(trial(L + width * axis)[1] - E) / width for axis in np.eye(len(L))], axis=1)
+        scale = max(float(np.trace(jacobian)) / len(L), t * float(np.diag(gram).mean()) * 1e-3)
+        direction = -np.linalg.solve(jacobian + share * max(min(size, most), least) * scale * np.eye(len(L)), E)
+        a = 1.0
+        for _ in range(30):
+            new = trial(L + a * direction)
+            if np.linalg.norm(new[1]) <= (1 - ARMIJO * a) * size:
+                break
+            a /= 2
+        L = L + a * direction
+        D, E = new
+    return manifold.project(A, D) if np.linalg.norm(E) > 1e3 * goal else D
+
+
+def sparse_pca(scatter: Scatter, value: Value, *, alpha: Array, ridge: float, gamma: float = 0.5) -> Iterator[State]:
+    """Yield states of `alternate` for `princomp.solvers.regression`'s objective, with its relative residual.
+
+    Both sub-problems are closed form. The step size for B is 1 / L of the quadratic, 1/2 for infinite ridge, where it
+    is exact. H is linear in A; the step for A is one over the size of its gradient where B is about as large as the
+    answer.
+
+    Parameters
+    ----------
+    scatter : Scatter
+        S = X'X.
+    value : mapping
+        From `princomp.solvers.regression.start` or ``begin_at``, or of an earlier state.
+    alpha : (k,) array
+        Weights of the l1 norms.
+    ridge : float
+        From 0 to infinity.
+    gamma : float
+        Backtracking.
+
+    Yields
+    ------
+    State
+        ``value["A"]``, ``["B"]`` (p, k), ``["lowest"]``, ``["largest"]``, ``["iteration"]``.
+    """
+    square, own = (0.0, 1.0) if np.isinf(ridge) else (1.0, ridge)
+    largest = max(float(value["largest"]), np.finfo(float).tiny)
+    left = Side(Stiefel(), Zero(), A_STEP / (largest if square else largest**2))
+    right = Side(Euclidean(), ColumnL1(alpha), 1 / (2 * square * (1 + 1e-6) * largest + 2 * own))
+    times_a, times_b = _remembering(scatter.apply), _remembering(scatter.apply)
+    smooth = Smooth(
+        lambda A, B: square * np.vdot(B, times_b(B)) - 2 * np.vdot(A, times_b(B)) + own * np.vdot(B, B),
+        lambda A, B: -2 * times_b(B),
+        lambda A, B: 2 * (square * times_b(B) - times_a(A) + own * B),
+    )
+
+    def measure(A: Array, B: Array) -> float:
+        return stationarity(A, B, times_a(A), times_b(B), alpha, ridge)
+
+    begin = {"lowest": np.ones(2)} | dict(value)
+    for state in alternate(smooth, begin, sides=(left, right), gamma=gamma, measure=measure):
+        found = dict(state.value) | {"largest": value["largest"]}
+        yield State(found, state.objective, state.residual, state.iteration)
+
+
+def _remembering(apply: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return a function that keeps its last answers: H and its gradients ask for the same products."""
+    last: list[tuple[Array, Array]] = []
+
+    def answer(V: Array) -> Array:
+        for known, product in last:
+            if known is V:
+                return product
+        last.insert(0, (V, apply(V)))
+        del last[2:]
+        return last[0][1]
+
+    return answer

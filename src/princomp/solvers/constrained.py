@@ -1,0 +1,308 @@
+"""Sparse PCA with a bound on the l1 norm (Jolliffe, Trendafilov & Uddin, JCGS 2003; Witten et al., Biostatistics 2009).
+
+Objective: maximise v'Sv over C = {|v|_2 = 1, |v|_1 <= bound}, one component at a time, S deflated by those before
+(`deflation`). Since v'Sv is convex it lies above its linearisation at v, so that the maximiser over C of z'(Sv) has at
+least the objective of v. That maximiser is the soft threshold of Sv, normalised; with u = Xv/|Xv| it is PMD's pair of
+steps, v <- soft(X'u, delta) / |soft(X'u, delta)|. The deflation "projection" makes it PMD, "schur" PMD with orthogonal
+u's: that of a component is its score X v less the parts in the scores before, of unit length.
+
+Steps are lengthened, z'(Sv + push (Sv - Sv_before)), as long as that leads higher. Several starts run side by side:
+the leading eigenvector of the deflated S, and the columns that its pivoted Cholesky decomposition would take first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.result import State, Value
+from princomp.solvers import krylov
+from princomp.solvers.deflation import Deflation, deflation
+
+Array = NDArray[Any]
+Operator = Callable[[Array], Array]
+
+STEPS = 5  # per state: a single one takes a fraction of a millisecond
+EXPLORE = 60  # steps after which only the best start goes on
+MAX_STEPS = 2000  # after which a component is left where it is, so that the next can be found
+PUSH, MAX_PUSH = 0.5, 16.0
+ROUNDING = 8 * np.finfo(np.float64).eps  # of v'Sv
+NOTHING = 1e-13  # of the variance of the largest column: less is rounding, nothing is left to find
+# The leading eigenvector need not be found to more than this residual, nor with more than so many products.
+START_RESIDUAL, START_PRODUCTS = 1e-4, 12
+
+
+def maximiser(z: Array, bound: float) -> Array:
+    """Return the v that maximises z'v subject to |v|_2 = 1 and |v|_1 <= bound, bound >= 1; 0 for z = 0.
+
+    v is the soft threshold of z at delta, normalised, with the least delta >= 0 such that |v|_1 <= bound. Between two
+    entries of |z| in sorted order |v|_1 is known in closed form, so that delta is exact. If more than bound^2 entries
+    tie for the largest, no delta will do; then some of these are chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.solvers.constrained import maximiser
+    >>> maximiser(np.array([3.0, -4.0]), 2.0).tolist(), maximiser(np.array([3.0, -4.0]), 1.0).tolist()
+    ([0.6, -0.8], [0.0, -1.0])
+    """
+    size = np.abs(z)
+    largest = float(size.max(initial=0.0))
+    if largest == 0:
+        return np.zeros_like(z)
+    size = size / largest
+    if size.sum() > bound * float(np.linalg.norm(size)):
+        size = _thresholded(size, bound)
+    return np.where(size > 0, np.copysign(size / np.linalg.norm(size), z), 0.0)
+
+
+def _thresholded(size: Array, bound: float) -> Array:
+    """Return max(size - delta, 0) with |.|_1 = bound |.|_2, for a size that has a larger |.|_1."""
+    order = np.argsort(-size, kind="stable")
+    a = size[order]
+    # |.|_1 and |.|_2^2 of max(a - delta, 0) at delta = a_1, ..., a_p; sums of what is not negative lose no digits.
+    drop, count = -np.diff(a), np.arange(1, len(a))
+    ones = np.concatenate([[0.0], np.cumsum(count * drop)])
+    squares = np.concatenate([[0.0], np.cumsum(2 * drop * ones[:-1] + count * drop**2)])
+    # The last of these knots at which |.|_1 is still below: delta lies between it and the next, or 0.
+    m = int(np.flatnonzero(ones**2 <= bound**2 * squares)[-1]) + 1 if bound > 1 else 1
+    result = np.zeros_like(size)
+    L, N = ones[m - 1], squares[m - 1]
+    missing, room = max(bound**2 * N - L**2, 0.0), m - bound**2
+    if N == 0 or room <= 0:
+        result[order[: len(_tied(m, bound))]] = _tied(m, bound)
+        return result
+    below = missing / (L * room + np.sqrt(room**2 * L**2 + m * room * missing))
+    result[order[:m]] = (a[:m] - a[m - 1]) + below
+    return result
+
+
+def _tied(m: int, bound: float) -> Array:
+    """Return the fewest numbers, at most m, all equal but the first, with |.|_2 = 1 and |.|_1 = bound."""
+    few = min(max(int(np.ceil(bound**2 * (1 - 1e-15))), 1), m)
+    spread = np.sqrt(max(1.0 - bound**2 / few, 0.0) / few)
+    numbers = np.full(few, bound / few)
+    if few > 1:
+        numbers[1:] -= spread / np.sqrt(few - 1)
+        numbers[0] += spread * np.sqrt(few - 1)
+    return numbers
+
+
+def start(p: int) -> Value:
+    """Return the value before the first step."""
+    empty = np.zeros((p, 0))
+    return {
+        "found": empty,  # components that are done
+        "left": empty,  # the deflation by them
+        "right": empty,
+        "basis": empty,
+        "captured": np.zeros(0),  # variance of each, when it was found
+        "worst": np.array(0.0),  # residual of those done
+        "iteration": np.array(0),
+        **_forget(p),
+    }
+
+
+def _forget(p: int) -> dict[str, Array]:
+    """Return the state of a component that has not begun."""
+    empty = np.zeros((p, 0))
+    return {
+        "V": empty,  # where each start stands
+        "images": empty,  # S V
+        "before": empty,  # S V of the step before
+        "next": empty,  # maximisers of the linearisations at V
+        "push": np.zeros(0),
+        "still": np.zeros(0, dtype=bool),  # no step leads higher, in the digits that there are
+        "steps": np.array(0),
+    }
+
+
+def components(value: Value, k: int) -> Array:
+    """Return the components, (p, k); those that are not begun, or for which nothing was left, are zero."""
+    V = np.zeros((len(value["found"]), k))
+    done = value["found"].shape[1]
+    V[:, :done] = value["found"]
+    if value["V"].shape[1] and done < k:
+        V[:, done] = value["V"][:, _best(value)]
+    return V
+
+
+def constrained(
+    gram: Operator, value: Value, *, bounds: Array, squares: Array, tol: float, kind: str = "schur", starts: int = 4
+) -> Iterator[State]:
+    """Yield states that ascend, component after component.
+
+    Parameters
+    ----------
+    gram : callable
+        V (p, m) -> S V.
+    value : mapping
+        From `start`, or of an earlier state.
+    bounds : (k,) array
+        Bound on the l1 norm of each component, from 1 (one variable) to sqrt(p) (no bound).
+    squares : (p,) array
+        Diagonal of S.
+    tol : float
+        A component whose residual is within ``tol`` is done.
+    kind : {"schur", "projection", "generalised", "hotelling"}
+        Deflation.
+    starts : int
+        Columns to start from, beside the leading eigenvector.
+
+    Yields
+    ------
+    State
+        `components` gives the components. ``objective`` is tr S less the variances v'Sv found, each on the S it was
+        found on; it never rises. ``residual`` is the largest |v+ - v|, v+ being the maximiser of z'(Sv) over C, so
+        that 0 means that no small step within C leads higher; infinite until the best start of the last component is
+        alone.
+    """
+    k, nothing = len(bounds), deflation(kind, len(squares))
+    while (component := value["found"].shape[1]) < k:
+        # In one memory order, on which the last digits of products depend: a restart begins here.
+        value = {name: np.array(array, order="C") for name, array in value.items()}
+        deflated = replace(nothing, left=value["left"], right=value["right"], basis=value["basis"])
+        shift = _shift(deflated)
+        bound = float(bounds[component])
+
+        def apply(V: Array, deflated: Deflation = deflated, shift: float = shift) -> Array:
+            return deflated.apply(gram, V) + shift * V
+
+        if value["V"].shape[1] == 0:
+            begin = _starts(gram, deflated, squares, bound, starts, component)
+            value |= _evaluate(begin, apply(begin), bound)
+        done = False
+        for _ in range(STEPS):
+            value |= _step(apply, value, bound)
+            keep, done = _keep(value, tol)
+            value |= {name: value[name][..., keep] for name in ("V", "images", "before", "next", "push", "still")}
+            if done:
+                break
+        best = _best(value)
+        v = value["V"][:, best]
+        captured = float(v @ value["images"][:, best]) - shift * float(v @ v)
+        worst = max(float(_residuals(value)[best]), float(value["worst"]))
+        value["iteration"] = value["iteration"] + 1
+        objective = float(squares.sum()) - float(value["captured"].sum()) - captured
+        if done:
+            value |= _finish(gram, deflated, value, v, captured, worst)
+        complete = component == k - 1 and (done or value["V"].shape[1] == 1)
+        yield State(dict(value), objective, worst if complete else np.inf, int(value["iteration"]))
+
+
+def _finish(gram: Operator, deflated: Deflation, value: Value, v: Array, captured: float, worst: float) -> Value:
+    """Return what changes when v is done."""
+    after = deflated.without(gram, v)
+    return {
+        "found": np.column_stack([value["found"], v]),
+        "captured": np.append(value["captured"], captured),
+        "worst": np.array(worst),
+        "left": after.left,
+        "right": after.right,
+        "basis": after.basis,
+        **_forget(len(v)),
+    }
+
+
+def _shift(deflated: Deflation) -> float:
+    """Return a number that makes the deflated S positive semidefinite when added to its diagonal."""
+    if deflated.kind != "hotelling" or deflated.left.shape[1] == 0:
+        return 0.0
+    # S - sum c_i x_i x_i' has no eigenvalue below minus the largest of the sum.
+    return max(float(np.linalg.eigvals(deflated.right.T @ deflated.left).real.max()), 0.0)
+
+
+def _starts(gram: Operator, deflated: Deflation, squares: Array, bound: float, count: int, component: int) -> Array:
+    """Return feasible starting points, (p, m); a single zero one if nothing is left."""
+    p = len(squares)
+    diagonal = deflated.diagonal(squares)
+    negligible = NOTHING * float(squares.max())
+    if diagonal.max() <= negligible:
+        return np.zeros((p, 1))
+    columns = [maximiser(_leading(lambda V: deflated.apply(gram, V), p, component), bound)]
+    pivots = replace(deflated, kind="schur")
+    for _ in range(min(count, p)):
+        diagonal = pivots.diagonal(squares)
+        if diagonal.max() <= negligible:
+            break
+        axis = np.zeros(p)
+        axis[int(np.argmax(diagonal))] = 1.0
+        columns.append(axis)
+        pivots = pivots.without(gram, axis)
+    return np.column_stack(columns)
+
+
+def _leading(apply: Operator, p: int, component: int) -> Array:
+    """Return the leading eigenvector, roughly."""
+    value = krylov.start(p, 1, np.random.default_rng(component))
+    for state in krylov.krylov(apply, value, k=1, total=0.0):
+        if state.residual <= START_RESIDUAL or state.iteration >= START_PRODUCTS:
+            break
+    return krylov.vectors(state.value)[:, 0]
+
+
+def _evaluate(V: Array, images: Array, bound: float) -> dict[str, Array]:
+    """Return the state of points V just begun."""
+    m = V.shape[1]
+    return {
+        "V": V,
+        "images": images,
+        "before": images,
+        "next": _maximisers(images, bound),
+        "push": np.full(m, PUSH),
+        "still": np.zeros(m, dtype=bool),
+        "steps": np.array(0),
+    }
+
+
+def _maximisers(images: Array, bound: float) -> Array:
+    return np.column_stack([maximiser(image, bound) for image in images.T])
+
+
+def _step(apply: Operator, value: Value, bound: float) -> dict[str, Array]:
+    """Return the state after a step of each point: the long one where it leads higher, else the plain one, or none."""
+    V, images, push = value["V"], value["images"], value["push"]
+    heights = _heights(V, images)
+    points = _maximisers(images + push * (images - value["before"]), bound)
+    reached = apply(points)
+    short = _heights(points, reached) < heights
+    if short.any():
+        points[:, short] = value["next"][:, short]
+        reached[:, short] = apply(points[:, short])
+    # The plain step never leads down, but for rounding, which must not end the ascent.
+    still = _heights(points, reached) < (1 - ROUNDING) * heights
+    points[:, still], reached[:, still] = V[:, still], images[:, still]
+    return {
+        "V": points,
+        "images": reached,
+        "before": images,
+        "next": _maximisers(reached, bound),
+        "push": np.where(short, PUSH, np.minimum(2 * push, MAX_PUSH)),
+        "still": still,
+        "steps": value["steps"] + 1,
+    }
+
+
+def _heights(V: Array, images: Array) -> Array:
+    return np.einsum("ij,ij->j", V, images)
+
+
+def _best(value: Value) -> int:
+    return int(np.argmax(_heights(value["V"], value["images"])))
+
+
+def _residuals(value: Value) -> Array:
+    return np.linalg.norm(value["next"] - value["V"], axis=0)
+
+
+def _keep(value: Value, tol: float) -> tuple[Array, bool]:
+    """Return the points that go on, and whether the best one is done: alone, and within tol or unable to move."""
+    settled = (_residuals(value) <= tol) | value["still"]
+    keep = ~settled if value["steps"] < EXPLORE else np.zeros(len(settled), dtype=bool)
+    best = _best(value)
+    keep[best] = True
+    return keep, bool(keep.sum() == 1 and (settled[best] or value["steps"] >= MAX_STEPS))

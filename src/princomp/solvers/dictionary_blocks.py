@@ -1,0 +1,197 @@
+"""The two convex blocks of the dictionary form: all loadings D for given codes Y, all codes for given loadings.
+
+With the other columns fixed, the fit is isotropic in one column: its curvature is |Y_j|^2 in D_j and |D_j|^2 in Y_j. A
+soft threshold, a prox or a projection on the ball of the unconstrained minimiser is then the exact minimiser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp import certificates
+from princomp._compiled import kernels
+from princomp.penalties import L1, Penalty
+
+Array = NDArray[Any]
+Prox = Callable[[Array, int, float], Array]  # (v, column, step) -> minimiser of 1/2 |z - v|^2 + step h(z)
+
+MAX_SWEEPS = 100  # over fixed products; the rest comes in the next step
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the dictionary form adds to the fit.
+
+    Attributes
+    ----------
+    alpha : (k,) array
+        Weights of |D_j|_1; zeros for none.
+    code_alpha : (k,) array or None
+        Weights of |Y_j|_1. With a penalty on D as well there is no ball; without one, the ball is D's.
+    radius : float
+        Of the ball in which each column of Y (or of D, if only Y is penalised) must lie.
+    nonnegative, nonnegative_codes : bool
+        Whether D, Y must be nonnegative.
+    penalty : Penalty or None
+        Of a column of D, in place of alpha |D_j|_1.
+    """
+
+    alpha: Array
+    code_alpha: Array | None = None
+    radius: float = 1.0
+    nonnegative: bool = False
+    nonnegative_codes: bool = False
+    penalty: Penalty | None = None
+
+    @classmethod
+    def of(cls, k: int, *, alpha: Any = 0.0, code_alpha: Any = None, **others: Any) -> Terms:
+        """Make terms for k components of weights that may be numbers."""
+        on_codes = None if code_alpha is None else np.array(np.broadcast_to(code_alpha, k), np.float64)
+        return cls(np.array(np.broadcast_to(alpha, k), np.float64), on_codes, **others)
+
+    @property
+    def swapped(self) -> bool:
+        """Whether only the codes are penalised: the same problem for X', with D and Y exchanged."""
+        return self.code_alpha is not None and self.penalty is None and not self.alpha.any()
+
+    @property
+    def smooth(self) -> bool:
+        """Whether Y carries nothing but the ball: the least objective for given Y is then smooth on spheres."""
+        return self.code_alpha is None and not self.nonnegative_codes
+
+    def swap(self) -> Terms:
+        """Return the terms of the problem for X'."""
+        return Terms(np.asarray(self.code_alpha), None, self.radius, self.nonnegative_codes, self.nonnegative)
+
+    def cost(self, Y: Array, D: Array) -> float:
+        """Return the penalties."""
+        if self.penalty is None:
+            on_loadings = float(np.abs(D).sum(axis=0) @ self.alpha)
+        else:
+            on_loadings = sum(self.penalty.value(column) for column in D.T)
+        on_codes = 0.0 if self.code_alpha is None else float(np.abs(Y).sum(axis=0) @ self.code_alpha)
+        return on_loadings + on_codes
+
+    def loadings(self, P: Array, Q: Array, D: Array, accuracy: float) -> Array:
+        """Return the best D for P = X'Y and Q = Y'Y, from D on, up to ``accuracy`` of the KKT residual."""
+        if self.penalty is None:
+            return lasso(P, Q, D, self.alpha, nonnegative=self.nonnegative, accuracy=accuracy)
+        penalty = self.penalty
+
+        def prox(v: Array, _: int, step: float) -> Array:
+            return penalty.prox(np.maximum(v, 0.0) if self.nonnegative else v, step)
+
+        enough = np.full(len(Q), accuracy * _largest(P))
+        return column_sweeps(P, Q, D, prox, enough=enough, sweeps=MAX_SWEEPS)
+
+    def codes(self, T: Array, Q: Array, Y: Array, accuracy: float) -> Array:
+        """Return better Y for T = XD and Q = D'D: one sweep in the ball, or the best if penalised."""
+        if self.code_alpha is not None:
+            return lasso(T, Q, Y, self.code_alpha, nonnegative=self.nonnegative_codes, accuracy=accuracy)
+        Y = Y.copy()
+        for j in np.flatnonzero(np.diag(Q) > 0):
+            z = T[:, j] - Y @ Q[:, j] + Q[j, j] * Y[:, j]
+            if self.nonnegative_codes:
+                z = np.maximum(z, 0.0)
+            Y[:, j] = z / max(Q[j, j], float(np.linalg.norm(z)) / self.radius)
+        return Y
+
+    def balanced(self, Y: Array, D: Array) -> tuple[Array, Array]:
+        """Return Y, D that fit as well and cost less: on the sphere, or with both penalties equal."""
+        if self.code_alpha is None:
+            size = np.linalg.norm(Y, axis=0) / self.radius
+        elif self.penalty is None:
+            size = np.sqrt(self.code_alpha * np.abs(Y).sum(axis=0))
+            size = np.divide(size, np.sqrt(self.alpha * np.abs(D).sum(axis=0)), out=size, where=D.any(axis=0))
+        else:
+            return Y, D
+        size = np.where((size > 0) & np.isfinite(size), size, 1.0)
+        return Y / size, D * size
+
+    def gradient(self, T: Array, Q: Array, Y: Array) -> Array:
+        """Return the slope, in Y, of the objective that the best D leaves, for T = XD and Q = D'D.
+
+        On the spheres; codes that are zero and have to be penalised or nonnegative are held there.
+        """
+        slope = Y @ Q - T
+        if self.code_alpha is not None:
+            return np.where(Y == 0, 0.0, slope + self.code_alpha * np.sign(Y))
+        if self.nonnegative_codes:
+            slope = np.where(Y == 0, 0.0, slope)
+        return slope - Y * (np.einsum("ij,ij->j", Y, slope) / self.radius**2)
+
+    def retract(self, Z: Array, Y: Array) -> Array:
+        """Return Z brought back to where Y lives: its spheres, or its signs."""
+        if self.code_alpha is not None:
+            return np.where(Z * Y > 0, Z, 0.0)
+        if self.nonnegative_codes:
+            Z = np.where(Y > 0, np.maximum(Z, 0.0), 0.0)
+        return on_spheres(Z, self.radius)
+
+    def residual(self, P: Array, T: Array, Y: Array, D: Array) -> float:
+        """Return the relative KKT residual of both blocks."""
+        return max(
+            certificates.dictionary_kkt(
+                P,
+                T,
+                Y,
+                D,
+                alpha=self.alpha,
+                code_alpha=self.code_alpha,
+                radius=self.radius,
+                nonnegative=self.nonnegative,
+                nonnegative_codes=self.nonnegative_codes,
+                penalty=self.penalty,
+            )
+        )
+
+
+def lasso(P: Array, Q: Array, D: Array, alpha: Array, *, nonnegative: bool, accuracy: float) -> Array:
+    """Return D that minimises 1/2 tr(D Q D') - tr(P'D) + sum_j alpha_j |D_j|_1, from D on."""
+    enough = accuracy * certificates.slope_scale(alpha, P)
+    compiled = kernels("dictionary_sweeps")
+    if compiled is not None:
+        out: Array = compiled.lasso_rows(P, Q, D, alpha, nonnegative=nonnegative, enough=enough, sweeps=MAX_SWEEPS)
+        return out
+    return column_sweeps(P, Q, D, soft_threshold(alpha, nonnegative), enough=enough, sweeps=MAX_SWEEPS)
+
+
+def soft_threshold(alpha: Array, nonnegative: bool) -> Prox:
+    """Return the prox of alpha_j |D_j|_1."""
+
+    def prox(v: Array, j: int, step: float) -> Array:
+        return np.asarray(L1(float(alpha[j])).prox(np.maximum(v, 0.0) if nonnegative else v, step))
+
+    return prox
+
+
+def column_sweeps(P: Array, Q: Array, D: Array, prox: Prox, *, enough: Array, sweeps: int) -> Array:
+    """Return D after up to ``sweeps`` sweeps over its columns, or until no slope moves by more than ``enough``."""
+    D = np.array(D)
+    for _ in range(sweeps):
+        done = True
+        for j, curvature in enumerate(np.diag(Q)):
+            if curvature > 0:
+                new = prox(D[:, j] + (P[:, j] - D @ Q[:, j]) / curvature, j, 1.0 / float(curvature))
+            else:
+                new = np.zeros(len(D))  # a code that is zero: what it multiplies can only cost
+            done = done and float(np.abs(new - D[:, j]).max()) * curvature <= enough[j]
+            D[:, j] = new
+        if done:
+            break
+    return D
+
+
+def on_spheres(Y: Array, radius: float) -> Array:
+    """Return Y with columns of length ``radius``, zero columns left alone."""
+    size = np.linalg.norm(Y, axis=0)
+    return Y * (radius / np.where(size > 0, size, radius))
+
+
+def _largest(P: Array) -> float:
+    return float(np.abs(P).max(initial=0.0))

@@ -1,0 +1,159 @@
+"""Before and after the dictionary form of sparse PCA: a start, a smaller matrix that stands for X, the way back.
+
+Where Y carries nothing but the ball, only X'X matters: any R with R'R = X'X may stand for X. `dictionary` then runs on
+R, of at most p rows, and `recover` gives the codes of X.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.result import State, Value
+from princomp.solvers import krylov
+from princomp.solvers.dictionary import SWEEPS, begin, exchange
+from princomp.solvers.dictionary_blocks import Terms, on_spheres
+from princomp.solvers.eigh import leading_eigenpairs
+from princomp.solvers.products import Products
+
+Array = NDArray[Any]
+
+START_TOL = 1e-4  # of the singular vectors to start from
+START_ITERATIONS = 200
+FROM_NOTHING = 20  # sweeps over codes that were not given
+ROUGHLY = 1e-2  # accuracy of one factor, begun from the other
+NOTHING = 1e-10  # singular values this small beside the first are rounding
+WARM_SWEEPS = 5  # block sweeps from a start that was given: it is near a minimum
+EXPECTED_STEPS = 300  # of a fit
+
+
+def start(
+    X: Products,
+    k: int,
+    terms: Terms,
+    rng: np.random.Generator,
+    *,
+    Y: Array | None = None,
+    D: Array | None = None,
+) -> Value:
+    """Return the value before the first step.
+
+    Parameters
+    ----------
+    X : Products
+        The data, or a factor that stands for them.
+    k : int
+        Number of components; columns beyond the rank begin empty and are filled from what the others leave.
+    terms : Terms
+        Penalties and constraints.
+    rng : Generator
+        For the singular vectors.
+    Y, D : arrays, optional
+        A start for one or both, (n, k) and (p, k); without, the leading singular vectors.
+    """
+    if terms.swapped:
+        return exchange(start(X.T, k, terms.swap(), rng, Y=D, D=Y))
+    n, p = X.shape
+    sweeps = WARM_SWEEPS
+    if Y is None and D is None:
+        Y, D = _feasible(*_singular_vectors(X, k, rng), terms)
+        sweeps = SWEEPS
+    elif Y is None:
+        _, D = _feasible(np.zeros((n, k)), np.asarray(D), terms)
+        T, Y = X.apply(D), np.zeros((n, k))
+        for _ in range(FROM_NOTHING):
+            Y = terms.codes(T, D.T @ D, Y, ROUGHLY)
+    elif D is None:
+        Y, _ = _feasible(Y, np.zeros((p, k)), terms)
+        Y = on_spheres(Y, terms.radius) if terms.code_alpha is None else Y
+        D = terms.loadings(X.apply_transpose(Y), Y.T @ Y, np.zeros((p, k)), ROUGHLY)
+    else:
+        Y, D = _feasible(Y, D, terms)
+    return begin(X, *terms.balanced(Y, D), sweeps=sweeps)
+
+
+def _singular_vectors(X: Products, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return U sqrt(s) and V sqrt(s), (n, k) and (p, k), of the leading singular triplets; zeros beyond the rank."""
+    n, p = X.shape
+    count = min(k, n, p)
+    if n < p:
+        V, U = _singular_vectors(X.T, k, rng)
+        return U, V
+    V = krylov.vectors(_krylov_state(X, count, rng).value)[:, :count]
+    U = X.apply(V)
+    s = np.linalg.norm(U, axis=0)
+    root = np.sqrt(np.where(s > NOTHING * s.max(initial=0.0), s, 0.0))
+    out_U, out_V = np.zeros((n, k)), np.zeros((p, k))
+    out_U[:, :count] = np.divide(U, root, out=np.zeros_like(U), where=root > 0)
+    out_V[:, :count] = V * root
+    return out_U, out_V
+
+
+def _krylov_state(X: Products, count: int, rng: np.random.Generator) -> State:
+    first = krylov.start(X.shape[1], count, rng)
+    states = krylov.krylov(lambda V: X.apply_transpose(X.apply(V)), first, k=count, total=X.total)
+    state = next(states)
+    while state.residual > START_TOL and state.iteration < START_ITERATIONS:
+        following = next(states, None)
+        if following is None:  # nothing more to find
+            break
+        state = following
+    return state
+
+
+def _feasible(Y: Array, D: Array, terms: Terms) -> tuple[Array, Array]:
+    """Return Y and D, of the better sign and cut off where they must not be negative."""
+    if terms.nonnegative or terms.nonnegative_codes:
+        signs = np.where(_kept(Y, D, terms) >= _kept(-Y, -D, terms), 1.0, -1.0)
+        Y, D = _cut(Y * signs, terms.nonnegative_codes), _cut(D * signs, terms.nonnegative)
+    return Y, D
+
+
+def _kept(Y: Array, D: Array, terms: Terms) -> Array:
+    Y, D = _cut(Y, terms.nonnegative_codes), _cut(D, terms.nonnegative)
+    return np.asarray(np.linalg.norm(Y, axis=0) + np.linalg.norm(D, axis=0))
+
+
+def _cut(A: Array, nonnegative: bool) -> Array:
+    return np.maximum(A, 0.0) if nonnegative else A
+
+
+def alpha_max(X: Products, radius: float = 1.0) -> float:
+    """Return the least alpha of |D|_1 from which on D = 0 is best: radius times the largest column norm of X.
+
+    For a penalty on the codes alone, ask with ``X.T``.
+    """
+    return radius * float(np.sqrt(X.squares.max()))
+
+
+def factor_pays(n: int, p: int, k: int) -> bool:
+    """Tell whether a triangular factor of X (n, p) costs less than it saves."""
+    return n > p and 2.0 * n * p * p < EXPECTED_STEPS * 4.0 * (n - p) * p * k
+
+
+def factor(S: Array) -> Array:
+    """Return R, of at most p rows, with R'R = S, for a scatter matrix S (p, p)."""
+    try:
+        return np.ascontiguousarray(np.linalg.cholesky(S).T)
+    except np.linalg.LinAlgError:  # singular: the square root of what there is
+        values, V = leading_eigenpairs(S, len(S))
+        present = values > np.finfo(np.float64).eps * len(S) * max(float(values[0]), 0.0)
+        return np.ascontiguousarray((V[:, present] * np.sqrt(values[present])).T)
+
+
+def recover(X: Products, R: Array, Y: Array, radius: float) -> Array:
+    """Return the codes of X (n, k) from those of its factor R, R'R = X'X: one pass over X.
+
+    Y = RW is in the span of R, since all steps stay there: the answer is XW, of the same norms and products.
+    """
+    from scipy.linalg import solve_triangular
+
+    size = np.abs(np.diag(R))
+    if R.shape[0] == R.shape[1] and not np.tril(R, -1).any() and size.min() > 1e-10 * size.max():
+        W = solve_triangular(R, Y)
+    else:
+        W = np.linalg.lstsq(R, Y, rcond=1e-10)[0]
+    codes = X.apply(W)
+    return codes / np.maximum(np.linalg.norm(codes, axis=0) / radius, 1.0)

@@ -1,0 +1,45 @@
+"""Limited-memory BFGS directions (Nocedal & Wright, Numerical Optimization, 2nd ed. 2006, algorithm 7.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def useful(step: Array, change: Array) -> bool:
+    """Tell whether a step and the change of the gradient along it show curvature upwards."""
+    return float(np.vdot(step, change)) > 1e-10 * float(np.linalg.norm(step)) * float(np.linalg.norm(change))
+
+
+def direction(gradient: Array, pairs: Sequence[tuple[Array, Array]], scale: Array | float) -> Array:
+    """Return minus the inverse Hessian, as far as known, times the gradient.
+
+    Parameters
+    ----------
+    gradient : array
+        Where we stand.
+    pairs : sequence of (step, change of gradient)
+        The oldest first, all `useful`.
+    scale : array or float
+        A diagonal inverse Hessian to begin with, but for its size.
+    """
+    out = -gradient
+    products = []
+    for step, change in reversed(pairs):
+        rho = 1.0 / float(np.vdot(step, change))
+        weight = rho * float(np.vdot(step, out))
+        products.append((rho, weight))
+        out -= weight * change
+    if pairs:
+        step, change = pairs[-1]
+        out *= scale * (float(np.vdot(step, change)) / float(np.vdot(change, scale * change)))
+    else:
+        out *= scale
+    for (step, change), (rho, weight) in zip(pairs, reversed(products), strict=True):
+        out += (weight - rho * float(np.vdot(change, out))) * step
+    return out

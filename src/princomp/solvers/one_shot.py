@@ -1,0 +1,87 @@
+"""Elastic-net regression of fixed principal component scores (Zou, Hastie & Tibshirani 2006, section 3.1).
+
+Objective, V (p, k) the principal axes and S = X'X: for each component j
+
+    |X V_j - X b|^2 + ridge |b|^2 + alpha_j |b|_1,
+
+that is `princomp.solvers.regression`'s objective for A = V, never improved upon: convex, one regression for each
+component. Without the l1 norm b is parallel to V_j (ridge regression of scores gives the component back). Solved by
+accelerated proximal gradient steps with restarts (Beck & Teboulle, SIAM J. Imaging Sci. 2009; O'Donoghue & Candes,
+Found. Comput. Math. 2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.result import State, Value
+from princomp.solvers.regression import objective, soft
+from princomp.solvers.scatter import Scatter
+
+Array = NDArray[Any]
+
+STEPS = 10  # to a state
+
+
+def start(scatter: Scatter, k: int, rng: np.random.Generator) -> Value:
+    """Return the value before the first step: A = B = V."""
+    values, V = scatter.leading(k, rng)
+    SV = scatter.apply(V)
+    begin = {"A": V, "SA": SV, "B": V, "SB": SV, "before": V, "S before": SV}
+    return begin | {"momentum": np.ones(k), "largest": np.array(max(float(values[0]), 0.0)), "iteration": np.array(0)}
+
+
+def stationarity(B: Array, SA: Array, SB: Array, alpha: Array, ridge: float) -> float:
+    """Return |D_B / t| / |2SA|, as `princomp.solvers.regression.stationarity` does for B alone."""
+    square, own = (0.0, 1.0) if np.isinf(ridge) else (1.0, ridge)
+    size = 2 * float(np.linalg.norm(SA))
+    if size == 0:
+        return float(np.linalg.norm(B))
+    step = 1 / (2 * square * float(np.linalg.norm(SA, axis=0).max()) + 2 * own)
+    D = soft(B - 2 * step * (square * SB - SA + own * B), step * alpha) - B
+    return float(np.linalg.norm(D)) / step / size
+
+
+def one_shot(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> Iterator[State]:
+    """Yield states that converge to the regressions, all components at once.
+
+    Parameters
+    ----------
+    scatter : Scatter
+        S = X'X.
+    value : mapping
+        From `start`, or of an earlier state.
+    alpha : (k,) array
+        Weights of the l1 norms.
+    ridge : float
+        From 0 to infinity.
+
+    Yields
+    ------
+    State
+        ``value["A"]`` = V, ``["B"]``, ``["SA"]``, ``["SB"]``, and the point before, with the momentum of each column.
+    """
+    square, own = (0.0, 1.0) if np.isinf(ridge) else (1.0, ridge)
+    A, SA, B, SB, before, S_before, momentum = (
+        value[name] for name in ("A", "SA", "B", "SB", "before", "S before", "momentum")
+    )
+    iteration = int(value["iteration"])
+    step = 1 / max(2 * square * (1 + 1e-6) * float(value["largest"]) + 2 * own, np.finfo(float).tiny)
+    while True:
+        for _ in range(STEPS):
+            following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+            push = (momentum - 1) / following
+            Y, SY = B + push * (B - before), SB + push * (SB - S_before)
+            new = soft(Y - 2 * step * (square * SY - SA + own * Y), step * alpha)
+            uphill = ((Y - new) * (new - B)).sum(axis=0) > 0  # the momentum of these columns leads the wrong way
+            before, S_before, momentum = B, SB, np.where(uphill, 1.0, following)
+            B, SB = new, scatter.apply(new)
+        iteration += 1
+        found = {"A": A, "SA": SA, "B": B, "SB": SB, "before": before, "S before": S_before, "momentum": momentum}
+        found |= {"largest": value["largest"], "iteration": np.array(iteration)}
+        residual = stationarity(B, SA, SB, alpha, ridge)
+        yield State(found, objective(A, B, SB, alpha, ridge), residual, iteration)

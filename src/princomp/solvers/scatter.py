@@ -1,0 +1,200 @@
+"""The scatter matrix S = X'X as sparse solvers see it: products with all of it, and with a few of its rows and columns.
+
+What a `Scatter` must provide: ``apply(V)`` is S V; ``apply_rows(J, B)`` is S V for a V that is zero but for V[J] = B;
+``restrict(J)`` is a `Part`, whose ``pair(B)`` is (S V)[J] and (S S V)[J]; ``leading(k, rng)`` are the k largest
+eigenvalues of S and their vectors (p, k). For p > n S itself is never formed, only the part of it that is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp._threads import interruptible
+from princomp.data import Centered, statistics
+from princomp.solvers import krylov
+from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
+
+Array = NDArray[Any]
+
+MATRIX_SIDE = 4000  # up to this many features S itself is made of data that are not one array in memory
+# With p up to so many times n, products with a few rows and columns of S and SS are faster than products with X.
+NEAR = 3
+# The start needs no more digits than these.
+LEADING_TOL = 1e-8
+LEADING_STEPS = 500
+
+
+class Part(Protocol):
+    """What solvers ask of some rows and columns J of S."""
+
+    def pair(self, B: Array) -> tuple[Array, Array]:
+        """Return (S V)[J] and (S S V)[J] for the V that is B on the rows J and zero elsewhere."""
+
+
+class Scatter(Protocol):
+    """What solvers ask of S = X'X."""
+
+    def apply(self, V: Array) -> Array:
+        """Return S V, (p, b)."""
+
+    def apply_rows(self, J: Array, B: Array) -> Array:
+        """Return S V, (p, b), for the V that is B on the rows J and zero elsewhere."""
+
+    def restrict(self, J: Array, *, roughly: bool = False) -> Part:
+        """Return the rows and columns J, in single precision if that is faster and ``roughly`` will do."""
+
+    def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return the k largest eigenvalues of S, descending, and their vectors (p, k)."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """S (p, p) in memory."""
+
+    S: Array
+
+    def apply(self, V: Array) -> Array:
+        """Return S V."""
+        return self.S @ V
+
+    def apply_rows(self, J: Array, B: Array) -> Array:
+        """Return S[:, J] B."""
+        return (B.T @ np.take(self.S, J, axis=0)).T
+
+    def restrict(self, J: Array, *, roughly: bool = False) -> Part:
+        """Return S[J, J] and (S S)[J, J]."""
+        some = np.take(self.S, J, axis=0)
+        return _Squares(np.take(some, J, axis=1), some @ some.T)
+
+    def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return eigenpairs of S."""
+        return leading_eigenpairs(self.S, k)
+
+
+@dataclass(frozen=True)
+class Data:
+    """S = X'X of a centred X (n, p) in memory, n < p, and K = XX'; S and SS too, in single precision, if p is near n.
+
+    The single ones serve for steps that need not be exact; what is yielded comes from ``apply`` and ``apply_rows``.
+    """
+
+    X: Array
+    K: Array  # (n, n), smaller than X
+    S: Array | None = None
+    SS: Array | None = None
+
+    def apply(self, V: Array) -> Array:
+        """Return X'(X V)."""
+        return ((self.X @ V).T @ self.X).T
+
+    def apply_rows(self, J: Array, B: Array) -> Array:
+        """Return X'(X[:, J] B)."""
+        return ((np.take(self.X, J, axis=1) @ B).T @ self.X).T
+
+    def restrict(self, J: Array, *, roughly: bool = False) -> Part:
+        """Return the columns J of X, or S[J, J] and (S S)[J, J]."""
+        if not roughly or self.S is None or self.SS is None:
+            return _Columns(np.take(self.X, J, axis=1), self.K)
+        return _Squares(self.S[np.ix_(J, J)], self.SS[np.ix_(J, J)])
+
+    def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return eigenpairs of S by those of K; beyond the rank, eigenvalues are 0 and vectors arbitrary."""
+        n, p = self.X.shape
+        _, U = leading_eigenpairs(self.K, min(k, n))
+        return _complete(*svd_of_projection((U.T @ self.X).T), k, p)
+
+
+@dataclass(frozen=True)
+class Products:
+    """S = X'X known by products with X alone, whatever stores it."""
+
+    X: Centered
+
+    def apply(self, V: Array) -> Array:
+        """Return X'(X V)."""
+        return statistics.gram_apply(self.X, V)
+
+    def apply_rows(self, J: Array, B: Array) -> Array:
+        """Return S V."""
+        V = np.zeros((self.X.shape[1], B.shape[1]))
+        V[J] = B
+        return self.apply(V)
+
+    def restrict(self, J: Array, *, roughly: bool = False) -> Part:
+        """Return the rows and columns J, by two passes over the data at a time."""
+        return _Passes(self, J)
+
+    def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return eigenpairs of S by block Krylov iteration."""
+        p = self.X.shape[1]
+        state = None
+        for state in krylov.krylov(self.apply, krylov.start(p, min(k, p), rng), k=min(k, p), total=0.0):
+            if state.residual <= LEADING_TOL or state.iteration >= LEADING_STEPS:
+                break
+        assert state is not None  # noqa: S101 - the first step is always made
+        return _complete(state.value["values"], krylov.vectors(state.value), k, p)
+
+
+@dataclass(frozen=True)
+class _Squares:
+    S: Array  # S[J, J]
+    T: Array  # (S S)[J, J]
+
+    def pair(self, B: Array) -> tuple[Array, Array]:
+        B = B.astype(self.S.dtype, copy=False)
+        return self.S @ B, self.T @ B
+
+
+@dataclass(frozen=True)
+class _Columns:
+    X: Array  # (n, |J|)
+    K: Array
+
+    def pair(self, B: Array) -> tuple[Array, Array]:
+        Z = self.X @ B
+        both = np.hstack([Z, self.K @ Z]).T @ self.X
+        return both[: B.shape[1]].T, both[B.shape[1] :].T
+
+
+@dataclass(frozen=True)
+class _Passes:
+    scatter: Products
+    J: Array
+
+    def pair(self, B: Array) -> tuple[Array, Array]:
+        once = self.scatter.apply_rows(self.J, B)
+        return once[self.J], self.scatter.apply(once)[self.J]
+
+
+def of_array(X: Array) -> Matrix | Data:
+    """Return the scatter of a centred array X (n, p): of X'X, or, for n < p, of X and XX'."""
+    n, p = X.shape
+    if n < p:
+        K = interruptible(lambda: X @ X.T, flops=n * n * p)
+        if p > NEAR * n:
+            return Data(X, K)
+        single = X.astype(np.float32)
+        S = interruptible(lambda: single.T @ single, flops=n * p * p)
+        SS = interruptible(lambda: S @ S, flops=p * p * p)
+        return Data(X, K, S, SS)
+    return Matrix(interruptible(lambda: X.T @ X, flops=n * p * p))
+
+
+def of_rows(X: Centered) -> Matrix | Products:
+    """Return the scatter of any data: of X'X where p is moderate and n is not small, else by products alone."""
+    n, p = X.shape
+    return Matrix(statistics.scatter(X)) if p <= min(n, MATRIX_SIDE) else Products(X)
+
+
+def _complete(values: Array, V: Array, k: int, p: int) -> tuple[Array, Array]:
+    """Return k eigenpairs, those missing with value 0 and vectors orthonormal to the others."""
+    found = V.shape[1]
+    if found >= k:
+        return values, V
+    axes = np.eye(p, min(p, k + found))
+    Q, _, _ = np.linalg.svd(axes - V @ (V.T @ axes), full_matrices=False)
+    return np.concatenate([values, np.zeros(k - found)]), np.hstack([V, Q[:, : k - found]])

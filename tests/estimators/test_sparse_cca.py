@@ -1,0 +1,127 @@
+"""Sparse canonical correlation: planted supports, invariants, scikit-learn's conventions."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.cross_decomposition import CCA
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from princomp.estimators.sparse_cca import SparseCCA
+
+ROWS = [0, 5, 10, 15, 20]
+CORRELATIONS = np.array([0.9, 0.8])
+
+
+def planted(seed, n=200, p=300, q=600):
+    """Identity covariances, two pairs of canonical vectors on five features of each side; and test data."""
+    rng = np.random.default_rng(seed)
+
+    def vectors(d):
+        while True:
+            M = rng.integers(-2, 3, (5, 2)).astype(float)
+            if M.any(axis=1).all() and np.linalg.matrix_rank(M) == 2:
+                break
+        U = np.zeros((d, 2))
+        U[ROWS] = np.linalg.qr(M)[0]
+        return U
+
+    U, V = vectors(p), vectors(q)
+
+    def draw(n):
+        X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, q))
+        own = Y @ V
+        return X, Y + ((X @ U) * CORRELATIONS + own * (np.sqrt(1 - CORRELATIONS**2) - 1)) @ V.T
+
+    return draw(n), draw(2000)
+
+
+def found_rows(weights):
+    return set(np.flatnonzero(np.linalg.norm(weights, axis=1) > 1e-8))
+
+
+def test_planted_supports_are_found_and_correlations_hold_on_new_data():
+    right, wrong, ours, theirs = [], [], [], []
+    for seed in range(3):
+        (X, Y), (X_test, Y_test) = planted(seed)
+        cca = SparseCCA(2).fit(X, Y)
+        assert cca.certificate_.holds
+        x, y = found_rows(cca.x_weights_), found_rows(cca.y_weights_)
+        right.append(len(x & set(ROWS)) + len(y & set(ROWS)))
+        wrong.append(len(x - set(ROWS)) + len(y - set(ROWS)))
+        ours.append(cca.score(X_test, Y_test))
+        peer = CCA(2).fit(X, Y)
+        a, b = peer.transform(X_test, Y_test)
+        theirs.append(np.mean([abs(np.corrcoef(a[:, j], b[:, j])[0, 1]) for j in range(2)]))
+    assert np.median(right) >= 9
+    assert np.median(wrong) <= 5
+    assert np.mean(ours) >= 0.9 * CORRELATIONS.mean()
+    assert np.mean(ours) > np.mean(theirs) + 0.3
+
+
+def small(seed=0):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(80, 12)) * np.linspace(1, 50, 12) + 9, rng.normal(size=(80, 15))
+    Y[:, :3] += 0.2 * X[:, 9:]
+    return X, Y
+
+
+def test_constraints_objective_and_signs():
+    X, Y = small()
+    cca = SparseCCA(2).fit(X, Y)
+    A, B = cca.result_.value["A"], cca.result_.value["B"]
+    U, V = (X - X.mean(0)) / X.std(0, ddof=1), (Y - Y.mean(0)) / Y.std(0, ddof=1)
+    n = len(X)
+    assert np.allclose(A.T @ (U.T @ U) @ A / (n - 1), np.eye(2), atol=1e-4)
+    assert np.allclose(B.T @ (V.T @ V) @ B / (n - 1), np.eye(2), atol=1e-4)
+    rows = cca.alpha_x_ * np.linalg.norm(A, axis=1).sum() + cca.alpha_y_ * np.linalg.norm(B, axis=1).sum()
+    assert cca.result_.objective == pytest.approx(-np.trace(A.T @ U.T @ V @ B) / (n - 1) + rows)
+    assert (A[np.abs(A).argmax(0), [0, 1]] > 0).all()
+    assert (np.diff(cca.correlations_) <= 0).all()
+
+
+def test_units_do_not_matter_and_data_are_not_changed():
+    X, Y = small()
+    before = X.copy(), Y.copy()
+    one = SparseCCA(2).fit(X, Y)
+    assert (before[0] == X).all()
+    assert (before[1] == Y).all()
+    other = SparseCCA(2).fit(X * 2.0**20, Y * 2.0**-30)
+    assert np.allclose(one.x_weights_, other.x_weights_, atol=1e-6)
+    assert np.allclose(one.transform(X), other.transform(X * 2.0**20), atol=1e-6)
+
+
+def test_transform_of_one_row_and_of_both_sides():
+    X, Y = small()
+    cca = SparseCCA(2).fit(X, Y)
+    x, y = cca.transform(X, Y)
+    assert np.allclose(cca.transform(X[5:6]), x[5:6])
+    assert np.allclose([np.corrcoef(x[:, j], y[:, j])[0, 1] for j in range(2)], cca.correlations_)
+    assert cca.score(X, Y) == pytest.approx(cca.correlations_.mean())
+
+
+def test_sparse_input_gives_the_same():
+    X, Y = small()
+    X[np.abs(X) < 10] = 0
+    one, other = SparseCCA(1).fit(X, Y), SparseCCA(1).fit(sp.csr_array(X), sp.csr_array(Y))
+    assert np.allclose(one.x_weights_, other.x_weights_, atol=1e-6)
+    assert np.allclose(one.transform(X), other.transform(sp.csr_array(X)), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [({"n_components": 0}, "n_components"), ({"alpha_x": -1}, "alpha_x"), ({"alpha_y": np.inf}, "alpha_y")],
+)
+def test_wrong_parameters_are_named(parameters, words):
+    with pytest.raises(ValueError, match=words):
+        SparseCCA(**parameters).fit(*small())
+
+
+def test_rows_must_match():
+    X, Y = small()
+    with pytest.raises(ValueError, match="as many rows"):
+        SparseCCA().fit(X, Y[:-1])
+
+
+@parametrize_with_checks([SparseCCA()])
+def test_common_checks(estimator, check):
+    check(estimator)

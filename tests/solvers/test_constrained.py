@@ -1,0 +1,307 @@
+"""max v'Sv with |v|_2 = 1 and |v|_1 <= bound: the exact threshold, the ascent, its certificate, and deflation."""
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers import data_with_spectrum
+from princomp.data import as_rows, statistics
+from princomp.datasets import load_pitprops
+from princomp.estimators.explained import explained_variance, orthogonalised
+from princomp.result import run
+from princomp.solvers import constrained as solver
+from princomp.solvers.deflation import deflation
+
+KINDS = ("hotelling", "projection", "schur", "generalised")
+
+
+def product(S):
+    return lambda V: S @ V
+
+
+def fit(S, bounds, *, kind="schur", tol=1e-9, starts=4, gram=None, squares=None):
+    bounds = np.asarray(bounds, dtype=float)
+    squares = np.diag(S) if squares is None else squares
+    return run(
+        lambda value: solver.constrained(
+            gram or product(S), value, bounds=bounds, squares=squares, tol=tol, kind=kind, starts=starts
+        ),
+        solver.start(len(squares)),
+        tol=tol,
+        max_iter=5000,
+    )
+
+
+def covariance(seed, p, n=30):
+    return np.cov(np.random.default_rng(seed).normal(size=(n, p)) @ np.diag(np.linspace(2, 1, p)), rowvar=False)
+
+
+# --- the linear problem -------------------------------------------------------------------------
+
+
+def by_bisection(z, bound):
+    """The same threshold, slowly."""
+    low, high = 0.0, np.abs(z).max()
+    for _ in range(200):
+        delta = (low + high) / 2
+        v = np.maximum(np.abs(z) - delta, 0)
+        if v.sum() > bound * np.linalg.norm(v):
+            low = delta
+        else:
+            high = delta
+    v = np.sign(z) * np.maximum(np.abs(z) - high, 0)
+    return v / np.linalg.norm(v)
+
+
+@settings(deadline=None, max_examples=200)
+@given(seed=st.integers(0, 2**32 - 1), p=st.integers(1, 30), share=st.floats(0, 1), ties=st.booleans())
+def test_the_maximiser_is_feasible_and_none_is_better(seed, p, share, ties):
+    rng = np.random.default_rng(seed)
+    z = rng.integers(-3, 4, size=p).astype(float) if ties else rng.normal(size=p)
+    bound = 1 + share * (np.sqrt(p) - 1)
+    v = solver.maximiser(z, bound)
+    if not z.any():
+        assert not v.any()
+        return
+    assert np.linalg.norm(v) == pytest.approx(1, rel=1e-12)
+    assert np.abs(v).sum() <= bound * (1 + 1e-12)
+    assert (v * z >= 0).all()
+    # Dual bound: for any delta >= 0, z'v <= |soft(z, delta)|_2 + delta bound.
+    deltas = np.linspace(0, np.abs(z).max(), 2001)
+    soft = np.maximum(np.abs(z)[:, None] - deltas, 0)
+    upper = (np.linalg.norm(soft, axis=0) + deltas * bound).min()
+    assert z @ v <= upper * (1 + 1e-12)
+    assert z @ v >= upper * (1 - 1e-5)  # the grid of deltas is not finer
+
+
+@pytest.mark.parametrize("bound", [1.001, 1.3, 2.0, 3.7, 5.4])
+def test_the_threshold_is_that_of_bisection(bound):
+    z = np.random.default_rng(0).normal(size=30)
+    np.testing.assert_allclose(solver.maximiser(z, bound), by_bisection(z, bound), atol=1e-12)
+
+
+def test_near_ties_keep_the_bound():
+    z = np.array([1.0, 1.0 - 1e-15, 1.0 - 3e-15, 1.0, 0.5])
+    for bound in (1.0, 1.2, 1.7, 2.0):
+        v = solver.maximiser(z, bound)
+        assert np.linalg.norm(v) == pytest.approx(1, rel=1e-12)
+        assert np.abs(v).sum() <= bound * (1 + 1e-9)
+        assert z @ v == pytest.approx(bound, rel=1e-9)
+
+
+def test_equal_entries_beyond_the_bound_give_a_choice_among_them():
+    v = solver.maximiser(np.array([0.5, 2.0, -2.0, 2.0, 2.0]), np.sqrt(2))
+    np.testing.assert_allclose(v, [0, np.sqrt(0.5), -np.sqrt(0.5), 0, 0], atol=1e-12)
+
+
+# --- components ---------------------------------------------------------------------------------
+
+
+def test_a_bound_of_one_takes_the_variable_of_largest_variance():
+    S = covariance(0, 8)
+    V = solver.components(fit(S, [1.0]).value, 1)
+    assert np.flatnonzero(V[:, 0]).tolist() == [int(np.argmax(np.diag(S)))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_bound_it_is_pca(kind):
+    S = load_pitprops().correlation
+    result = fit(S, [np.sqrt(13)] * 4, kind=kind, tol=1e-10)
+    values, vectors = np.linalg.eigh(S)
+    V = solver.components(result.value, 4)
+    np.testing.assert_allclose(np.abs(np.sum(V * vectors[:, :-5:-1], axis=0)), 1, atol=1e-12)
+    np.testing.assert_allclose(result.value["captured"], values[:-5:-1], rtol=1e-10)
+    assert result.objective == pytest.approx(13 - values[-4:].sum(), rel=1e-10)
+
+
+def best_of_many(S, bound, count=40):
+    """SLSQP in v = a - b, a and b not negative, from many starts."""
+    from scipy.optimize import minimize
+
+    p, rng, best = len(S), np.random.default_rng(0), 0.0
+    for _ in range(count):
+        answer = minimize(
+            lambda ab: -(ab[:p] - ab[p:]) @ S @ (ab[:p] - ab[p:]),
+            rng.random(2 * p) / p,
+            jac=lambda ab: np.concatenate([-2 * S @ (ab[:p] - ab[p:]), 2 * S @ (ab[:p] - ab[p:])]),
+            bounds=[(0, None)] * (2 * p),
+            constraints=[
+                {"type": "ineq", "fun": lambda ab: bound - ab.sum()},
+                {"type": "ineq", "fun": lambda ab: 1 - (ab[:p] - ab[p:]) @ (ab[:p] - ab[p:])},
+            ],
+            options={"maxiter": 300, "ftol": 1e-12},
+        )
+        v = answer.x[:p] - answer.x[p:]
+        v = v / max(np.linalg.norm(v), np.abs(v).sum() / bound, 1e-9)
+        best = max(best, v @ S @ v)
+    return best
+
+
+@pytest.mark.parametrize(("seed", "p", "bound"), [(0, 4, 1.3), (1, 5, 1.6), (2, 6, 1.2), (3, 6, 2.0), (4, 5, 1.4)])
+def test_no_generic_solver_finds_more(seed, p, bound):
+    S = covariance(seed, p)
+    v = solver.components(fit(S, [bound]).value, 1)[:, 0]
+    assert np.abs(v).sum() <= bound * (1 + 1e-12)
+    assert np.linalg.norm(v) == pytest.approx(1, rel=1e-12)
+    assert v @ S @ v >= best_of_many(S, bound) * (1 - 1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_objective_never_rises_and_is_that_of_the_answer(kind):
+    S = load_pitprops().correlation
+    bounds = np.array([2.4, 1.5, 1.7, 1.2])
+    solve = solver.constrained(product(S), solver.start(13), bounds=bounds, squares=np.diag(S), tol=1e-8, kind=kind)
+    states = list(solve)
+    objectives = [state.objective for state in states]
+    assert (np.diff(objectives) <= 1e-13 * 13).all()
+    assert [state.residual for state in states[:-1]].count(np.inf) >= 3
+    last = states[-1]
+    V = solver.components(last.value, 4)
+    assert (np.abs(V).sum(axis=0) <= bounds * (1 + 1e-12)).all()
+    taken, deflated, residuals = 0.0, deflation(kind, 13), []
+    for v, bound in zip(V.T, bounds):
+        matrix = deflated.matrix(S)
+        taken += v @ matrix @ v
+        if kind != "hotelling":  # whose steps are shorter, because its S is not positive semidefinite
+            residuals.append(np.linalg.norm(solver.maximiser(matrix @ v, bound) - v))
+        deflated = deflated.without(product(S), v)
+    assert last.objective == pytest.approx(13 - taken, rel=1e-10)
+    assert last.residual <= 1e-8
+    if residuals:
+        assert max(residuals) <= 1e-7
+
+
+def test_orthogonal_scores_are_orthogonal():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 10)) @ rng.normal(size=(10, 10))
+    S = X.T @ X
+    result = fit(S, [1.8, 1.5, 2.0, 1.3], kind="schur")
+    V = solver.components(result.value, 4)
+    W, _ = orthogonalised(S @ V, V, scores=True)
+    gram = (X @ W).T @ (X @ W)
+    assert np.abs(gram - np.diag(np.diag(gram))).max() <= 1e-11 * gram.max()
+    np.testing.assert_allclose(np.diag(gram), result.value["captured"], rtol=1e-9)
+    np.testing.assert_allclose(explained_variance(S @ V, V, "adjusted"), result.value["captured"], rtol=1e-9)
+    # Against the steps as written by Witten et al.: u = X v less its part in the u's before.
+    U = np.linalg.qr(X @ V[:, :3])[0]
+    u = X @ V[:, 3] - U @ (U.T @ (X @ V[:, 3]))
+    np.testing.assert_allclose(solver.maximiser(X.T @ u, 1.3), V[:, 3], atol=1e-7)
+
+
+def test_projection_is_the_penalised_matrix_decomposition():
+    """PMD deflates the data: X - d u v'."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 8))
+    V = solver.components(fit(X.T @ X, [1.5, 1.5, 1.5], kind="projection").value, 3)
+    for v in V.T:
+        u = X @ v / np.linalg.norm(X @ v)
+        np.testing.assert_allclose(solver.maximiser(X.T @ u, 1.5), v, atol=1e-7)
+        X = X - (u @ X @ v) * np.outer(u, v)
+
+
+def test_products_with_data_are_enough():
+    X = data_with_spectrum(25, 60, np.linspace(3, 1, 20), seed=3, offset=5.0)
+    rows = as_rows(X)
+    moments = statistics.moments(rows, by_column=True)
+    gram = partial(statistics.gram_apply, moments.centered(rows))
+    S = np.cov(X, rowvar=False) * 24
+    a = fit(S, [3.0, 3.0])
+    b = fit(None, [3.0, 3.0], gram=gram, squares=moments.squares)
+    V, W = solver.components(a.value, 2), solver.components(b.value, 2)
+    np.testing.assert_allclose(V, W * np.sign(np.sum(V * W, axis=0)), atol=1e-7)
+
+
+def test_more_components_than_rank_are_zero():
+    x = np.array([3.0, -4.0, 0.0, 12.0])
+    result = fit(np.outer(x, x), [2.0, 2.0, 2.0])
+    V = solver.components(result.value, 3)
+    np.testing.assert_allclose(np.abs(V[:, 0]), np.abs(x) / 13, atol=1e-12)
+    assert not V[:, 1:].any()
+    assert result.certificate.holds
+
+
+def test_planted_supports():
+    rng = np.random.RandomState(7)
+    V = np.zeros((5, 200))
+    for j in range(5):
+        V[j, 20 * j : 20 * j + 20] = rng.choice([-1, 1], 20) / np.sqrt(20)
+    X = (rng.randn(150, 5) * np.linspace(12, 6, 5)) @ V + rng.randn(150, 200)
+    X -= X.mean(axis=0)
+    found = solver.components(fit(X.T @ X, [0.9 * np.sqrt(20)] * 5, tol=1e-6).value, 5)
+    for v, planted in zip(found.T, V):
+        assert np.linalg.norm(v[planted != 0]) > 0.999
+        assert set(np.argsort(-np.abs(v))[:15]) <= set(np.flatnonzero(planted))
+
+
+def test_restart_from_every_state_is_exact():
+    S = load_pitprops().correlation
+    bounds = np.array([2.2, 1.6, 1.4])
+
+    def solve(value, kind):
+        return solver.constrained(product(S), value, bounds=bounds, squares=np.diag(S), tol=1e-9, kind=kind)
+
+    for kind in ("schur", "hotelling", "generalised"):
+        states = list(itertools.islice(solve(solver.start(13), kind), 60))
+        assert len(states) > 3
+        for i, state in enumerate(states):
+            given = {name: array.copy() for name, array in state.value.items()}
+            for again, expected in zip(itertools.islice(solve(given, kind), 3), states[i + 1 :]):
+                assert (again.objective, again.residual) == (expected.objective, expected.residual)
+                assert all(again.value[name].tobytes() == np.asarray(expected.value[name]).tobytes() for name in given)
+            assert all((given[name] == state.value[name]).all() for name in given)
+
+
+# --- deflation ----------------------------------------------------------------------------------
+
+
+def deflated_twin(S, xs, kind):
+    Q = np.zeros((len(S), 0))
+    for x in xs:
+        if kind == "hotelling":
+            S = S - (x @ S @ x) * np.outer(x, x)
+        elif kind == "schur":
+            S = S - np.outer(S @ x, S @ x) / (x @ S @ x)
+        else:
+            q = x
+            if kind == "generalised":
+                q = x - Q @ (Q.T @ x)
+                q = q / np.linalg.norm(q)
+                Q = np.column_stack([Q, q])
+            P = np.eye(len(S)) - np.outer(q, q)
+            S = P @ S @ P
+    return S
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_deflation_is_that_of_the_formulae(kind):
+    rng = np.random.default_rng(4)
+    S = covariance(5, 9)
+    xs = rng.normal(size=(4, 9))
+    xs /= np.linalg.norm(xs, axis=1, keepdims=True)
+    deflated = deflation(kind, 9)
+    for x in xs:
+        deflated = deflated.without(product(S), x)
+    expected = deflated_twin(S, xs, kind)
+    V = rng.normal(size=(9, 2))
+    np.testing.assert_allclose(deflated.matrix(S), expected, atol=1e-12)
+    np.testing.assert_allclose(deflated.apply(product(S), V), expected @ V, atol=1e-12)
+    np.testing.assert_allclose(deflated.diagonal(np.diag(S)), np.diag(expected), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_deflation_by_nothing_changes_nothing(kind):
+    S = np.diag([2.0, 1.0, 0.0])
+    first = deflation(kind, 3).without(product(S), np.array([1.0, 0, 0]))
+    for x in ([0.0, 0, 0], [0.0, 0, 1], [1.0, 0, 0]):
+        again = first.without(product(S), np.array(x))
+        assert np.isfinite(again.left).all()
+        np.testing.assert_allclose(again.matrix(S), np.diag([0.0, 1, 0]), atol=1e-15)
+
+
+def test_an_unknown_deflation_is_refused():
+    with pytest.raises(ValueError, match="hotelling, projection, schur, generalised"):
+        deflation("wielandt", 3)

@@ -1,0 +1,255 @@
+"""Penalties: each prox against its definition, by optimality conditions and by a generic solver."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from princomp import penalties
+from princomp.penalties import L1, Groups, NonNegative, OverlappingGroups, Tree, Zero, as_groups, as_penalty
+
+P = 9
+DISJOINT = [[0, 3, 4], [1], [2, 8], [5, 6]]  # 7 is in no group
+NESTED = [[0, 1, 2, 3, 4, 5], [0, 1, 2], [1, 2], [4], [6, 7], [7], [7]]
+OVERLAPPING = [[0, 1, 2], [1, 2, 3, 4], [4, 5, 6], [6, 7], [0, 7], [2, 5, 7]]
+
+PENALTIES = {
+    "zero": Zero(),
+    "l1": L1(0.7),
+    "groups": Groups(0.7, DISJOINT),
+    "groups, weights": Groups(0.7, DISJOINT, [0.5, 2.0, 0.0, 1.0]),
+    "tree": Tree(0.4, NESTED),
+    "tree, weights": Tree(0.4, NESTED, [0.5, 2.0, 1.0, 1.0, 0.3, 0.0, 1.0]),
+    "overlapping": OverlappingGroups(0.3, OVERLAPPING),
+    "overlapping, weights": OverlappingGroups(0.4, OVERLAPPING, [1.0, 0.5, 2.0, 1.0, 0.0, 1.0]),
+}
+PENALTIES |= {f"{name}, not negative": NonNegative(penalty) for name, penalty in PENALTIES.items()}
+any_penalty = pytest.mark.parametrize("penalty", PENALTIES.values(), ids=PENALTIES)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def draw(seed, *shape):
+    """Vectors of various sizes, some entries zero."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=shape) * 10 ** rng.uniform(-1, 1) * (rng.random(shape) < 0.8)
+
+
+def objective(penalty, z, w, step):
+    return 0.5 * ((z - w) ** 2).sum() + step * penalty.value(z)
+
+
+# --- every penalty ------------------------------------------------------------------------------
+
+
+@any_penalty
+@settings(deadline=None, max_examples=30)
+@given(seed=seeds, step=st.floats(0.05, 5))
+def test_the_prox_satisfies_the_subgradient_inequality(penalty, seed, step):
+    """(w - z) / step is a subgradient of h at z = prox(w): h(y) >= h(z) + (w - z)'(y - z) / step for all y."""
+    w = draw(seed, P)
+    z = penalty.prox(w, step)
+    rng = np.random.default_rng(seed + 1)
+    slack = 1e-8 * (1 + np.linalg.norm(w)) ** 2
+    for size in (1e-4, 1e-2, 1.0):
+        for _ in range(10):
+            y = z + size * rng.normal(size=P) * (rng.random(P) < 0.5)
+            y = np.abs(y) if isinstance(penalty, NonNegative) else y
+            assert step * (penalty.value(y) - penalty.value(z)) >= (w - z) @ (y - z) - slack * size
+    # Conjugacy (Moreau): h is positively homogeneous, so h(z) = subgradient'z exactly.
+    assert step * penalty.value(z) == pytest.approx((w - z) @ z, abs=slack)
+
+
+@any_penalty
+@settings(deadline=None, max_examples=30)
+@given(seed=seeds, step=st.floats(0.05, 5))
+def test_the_prox_does_not_expand(penalty, seed, step):
+    a, b = draw(seed, P), draw(seed + 1, P)
+    distance = np.linalg.norm(penalty.prox(a, step) - penalty.prox(b, step))
+    assert distance <= np.linalg.norm(a - b) * (1 + 1e-8) + 1e-8 * np.linalg.norm(a)
+
+
+@any_penalty
+def test_columns_are_penalised_one_by_one_each_with_its_step(penalty):
+    W = draw(0, P, 4)
+    steps = np.array([0.3, 1.0, 0.01, 2.0])
+    before = W.copy()
+    Z = penalty.prox(W, steps)
+    assert Z.shape == W.shape
+    for w, z, step in zip(W.T, Z.T, steps):
+        np.testing.assert_allclose(z, penalty.prox(w, float(step)), atol=1e-9)
+    assert (before == W).all()
+    apart = sum(penalty.value(z) for z in Z.T)
+    assert penalty.value(Z) == pytest.approx(apart, rel=1e-12)
+
+
+@any_penalty
+def test_times_scales_value_and_prox(penalty):
+    w = np.abs(draw(1, P))
+    assert penalty.times(3.0).value(w) == pytest.approx(3 * penalty.value(w), rel=1e-12)
+    np.testing.assert_allclose(penalty.times(3.0).prox(w, 0.2), penalty.prox(w, 0.6000000000000001), atol=1e-9)
+    assert type(penalty.times(2.0)) is type(penalty)
+
+
+@any_penalty
+def test_zero_stays_and_nothing_else_is_needed(penalty):
+    assert not penalty.prox(np.zeros(P), 1.0).any()
+    assert penalty.value(np.zeros(P)) == 0
+    assert hash(penalty) == hash(dataclasses.replace(penalty))
+    assert penalty == dataclasses.replace(penalty)
+
+
+@any_penalty
+def test_scales_large_and_small(penalty):
+    w = draw(2, P)
+    for scale in (1e100, 1e-100):
+        np.testing.assert_allclose(penalty.prox(scale * w, scale) / scale, penalty.prox(w, 1.0), atol=1e-9)
+
+
+@any_penalty
+def test_single_precision_stays(penalty):
+    w = draw(3, P).astype(np.float32)
+    z = penalty.prox(w, 0.5)
+    assert z.dtype == np.float32
+    np.testing.assert_allclose(z, penalty.prox(w.astype(float), 0.5), atol=1e-5)
+
+
+# --- against a generic solver -------------------------------------------------------------------
+
+
+def generic_prox(penalty, w, step):
+    """The dual problem, min |w - sum u_g|^2 with |u_g| <= step weight_g, by SLSQP."""
+    from scipy.optimize import minimize
+
+    bounds = [step * penalty.alpha * weight for weight in penalty.weights]
+    sizes = np.cumsum([0] + [len(group) for group in penalty.groups])
+
+    def rest(u):
+        z = w.copy()
+        for group, first, last in zip(penalty.groups, sizes, sizes[1:]):
+            z[list(group)] -= u[first:last]
+        return z
+
+    flat = np.concatenate([np.array(group) for group in penalty.groups])
+    answer = minimize(
+        lambda u: 0.5 * rest(u) @ rest(u),
+        np.zeros(sizes[-1]),
+        jac=lambda u: -rest(u)[flat],
+        constraints=[
+            {
+                "type": "ineq",
+                "fun": lambda u, a=a, b=b, bound=bound: bound**2 - u[a:b] @ u[a:b],
+                "jac": lambda u, a=a, b=b: np.concatenate([np.zeros(a), -2 * u[a:b], np.zeros(sizes[-1] - b)]),
+            }
+            for a, b, bound in zip(sizes, sizes[1:], bounds)
+        ],
+        method="SLSQP",
+        options={"maxiter": 2000, "ftol": 1e-16},
+    )
+    return rest(answer.x)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", ["groups", "tree", "overlapping", "overlapping, weights"])
+def test_a_generic_solver_agrees(name, seed):
+    penalty, w = PENALTIES[name], draw(seed, P)
+    penalty = dataclasses.replace(penalty, weights=[max(weight, 0.1) for weight in penalty.weights])
+    step = [0.1, 0.5, 1.0][seed % 3] * np.abs(w).max()
+    z = penalty.prox(w, step)
+    expected = generic_prox(penalty, w, step)
+    assert objective(penalty, z, w, step) <= objective(penalty, expected, w, step) + 1e-12 * (w @ w)
+    np.testing.assert_allclose(z, expected, atol=1e-6 * np.linalg.norm(w))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_tree_is_also_a_case_of_overlapping_groups(seed):
+    w, tree = draw(seed, P, 3), PENALTIES["tree"]
+    overlapping = OverlappingGroups(tree.alpha, tree.groups, tree.weights)
+    np.testing.assert_allclose(tree.prox(w, 0.8), overlapping.prox(w, 0.8), atol=1e-9 * np.linalg.norm(w))
+
+
+@pytest.mark.parametrize("scale", [0.02, 0.1, 0.2, 0.3])
+@pytest.mark.parametrize("shape", ["windows", "chain"])
+def test_block_descent_and_newton_agree(shape, scale, monkeypatch):
+    """Hard cases: many groups over each feature, and some that are just about to vanish."""
+    if shape == "chain":
+        groups, p = [list(range(i, i + 5)) for i in range(56)], 60
+    else:
+        corners = [(i, j) for i in range(6) for j in range(6)]
+        groups, p = [[8 * (i + a) + j + b for a in range(3) for b in range(3)] for i, j in corners], 64
+    w = np.random.default_rng(int(100 * scale)).normal(size=p)
+    penalty = OverlappingGroups(scale, groups)
+    z = penalty.prox(w, 1.0)
+    monkeypatch.setattr(penalties, "SWEEPS", 1)
+    np.testing.assert_allclose(penalty.prox(w, 1.0), z, atol=1e-8 * np.linalg.norm(w))
+    monkeypatch.setattr(penalties, "SWEEPS", 20000)
+    np.testing.assert_allclose(penalty.prox(w, 1.0), z, atol=1e-8 * np.linalg.norm(w))
+    zero = np.flatnonzero(z == 0)  # a union of groups
+    assert set(zero) == set().union(*(group for group in groups if set(group) <= set(zero)))
+
+
+# --- what zeros look like -----------------------------------------------------------------------
+
+
+def test_patterns_of_zeros():
+    w = np.array([1.0, 1, 1, 1, 0.1, 0.1, 1, 1, 1])
+    assert np.flatnonzero(Groups(0.5, [[3, 4, 5], [0], [1, 2]]).prox(w, 1.0)).tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    assert np.flatnonzero(Groups(0.7, [[3, 4, 5], [0], [1, 2]]).prox(w, 1.0)).tolist() == [0, 1, 2, 6, 7, 8]
+    tree = Tree(1.0, [[0, 1, 2], [1, 2], [2]], [0.1, 2.0, 0.1]).prox(w[:3], 1.0)
+    assert np.flatnonzero(tree).tolist() == [0]
+    assert np.flatnonzero(OverlappingGroups(0.75, [[3, 4, 5], [4, 5, 6]], [1, 1]).prox(w, 1.0)).size == 9
+    assert np.flatnonzero(OverlappingGroups(1.2, [[3, 4, 5], [4, 5, 6]], [1, 1]).prox(w, 1.0)).tolist() == [
+        *range(3),
+        7,
+        8,
+    ]
+
+
+def test_not_negative():
+    penalty = NonNegative()
+    assert penalty.prox(np.array([1.0, -2.0]), 1.0).tolist() == [1.0, 0.0]
+    assert penalty.value(np.array([1.0, -2.0])) == np.inf
+    assert penalty.value(np.array([1.0, 0.0])) == 0
+
+
+# --- choosing -----------------------------------------------------------------------------------
+
+
+def test_the_cheapest_right_class():
+    assert as_penalty(0.5) == L1(0.5)
+    assert as_penalty(0.5, nonnegative=True) == NonNegative(L1(0.5))
+    assert as_penalty(0.5, DISJOINT) == Groups(0.5, DISJOINT)
+    assert as_penalty(0.5, NESTED) == Tree(0.5, NESTED)
+    assert as_penalty(0.5, OVERLAPPING, nonnegative=True) == NonNegative(OverlappingGroups(0.5, OVERLAPPING))
+    assert as_penalty(0.5, np.array([3, 1, 3, -1])) == Groups(0.5, [[3], [1], [0, 2]])
+    assert Groups(1.0, [[0, 1, 2, 3], [4]]).weights == (2.0, 1.0)
+
+
+@settings(deadline=None, max_examples=100)
+@given(groups=st.lists(st.sets(st.integers(0, 6), min_size=1), min_size=1, max_size=5))
+def test_nested_is_what_it_says(groups):
+    meets = [(a, b) for i, a in enumerate(groups) for b in groups[:i] if a & b]
+    kind = OverlappingGroups if any(a - b and b - a for a, b in meets) else Tree if meets else Groups
+    assert type(as_penalty(1.0, groups)) is kind
+
+
+@pytest.mark.parametrize("groups", [[], [[]], [[0], []], [[0, 0]], [[-1]], [[0.5]], ["ab"], [1.5, 2.0], [[0], 1]])
+def test_groups_that_are_none_are_refused(groups):
+    with pytest.raises(ValueError, match=r"groups must|Group \d"):
+        as_groups(groups)
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="Tree"):
+        Groups(1.0, NESTED)
+    with pytest.raises(ValueError, match="OverlappingGroups"):
+        Tree(1.0, OVERLAPPING)
+    with pytest.raises(ValueError, match="weights must hold 4"):
+        Groups(1.0, DISJOINT, [1.0])
+    with pytest.raises(ValueError, match="weights must hold 4"):
+        Groups(1.0, DISJOINT, [1.0, -1, 1, 1])
+    with pytest.raises(ValueError, match="alpha"):
+        Groups(-1.0, DISJOINT)
+    with pytest.raises(ValueError, match="feature 8, but there are only 3"):
+        Groups(1.0, DISJOINT).prox(np.ones(3), 1.0)
