@@ -1069,9 +1069,16 @@ def assert_whole_or_absent(path, *models):
     left = [name for name in os.listdir(path.parent) if name != path.name]
     assert all(name.startswith(".princomp-") and name.endswith(".part") for name in left)
     if path.exists():
-        found = load(path)
-        assert any(same_state(found, model) for model in models)
+        found = load(path)  # which verifies every digest
+        assert any(_of_one_fit(found, model) for model in models)
     return len(left)
+
+
+def _of_one_fit(found, model):
+    """Whether both are the same fit; another process may have rounded it differently."""
+    return found.components_.shape == model.components_.shape and np.allclose(
+        found.explained_variance_, model.explained_variance_, rtol=1e-9, atol=1e-9
+    )
 
 
 @posix

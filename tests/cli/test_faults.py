@@ -339,13 +339,18 @@ def test_broken_pipe_is_quiet(folder, observe):
     observe("P6", "transform ... | head -1", "exit 141, nothing on standard error")
 
 
+def heed_signals():
+    """A job in the background of a shell ignores Ctrl-C, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(("kind", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_asked_to_stop_leaves_nothing(folder, observe, kind, code):
     """P1 on the command line."""
     np.save(folder / "x.npy", np.random.default_rng(0).standard_normal((20000, 3000)))
     for wait in (0.0, 1.5):
         with subprocess.Popen(
-            command("fit", "x.npy", "-k", "300"), cwd=folder, stderr=subprocess.PIPE, text=True
+            command("fit", "x.npy", "-k", "300"), cwd=folder, stderr=subprocess.PIPE, text=True, preexec_fn=heed_signals
         ) as process:
             assert "Read x.npy" in process.stderr.readline()
             time.sleep(wait)
@@ -357,6 +362,15 @@ def test_asked_to_stop_leaves_nothing(folder, observe, kind, code):
     observe("P1", f"{kind.name} in princomp fit", f"exit {code} after {time.monotonic() - begin:.1f} s, nothing left")
 
 
+@pytest.fixture
+def default_interrupt():
+    """Python's own handler of Ctrl-C, whatever the tests were started by."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("default_interrupt")
 def test_signals_during_imports_are_not_lost():
     from princomp.cli.interrupts import held_back
 

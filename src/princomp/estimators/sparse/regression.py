@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp._threads import single_blas_thread
 from princomp.estimators.sparse.penalised import weigh_and_fit
 from princomp.estimators.sparse.problem import Found, Problem
 from princomp.result import Result
@@ -42,7 +43,8 @@ def solve(problem: Problem) -> Found:
         result = problem.drive(partial(SOLVERS[solver], S, alpha=alpha, ridge=ridge), value, tol=tol)
         return result.value["B"], result
 
-    alpha, result = weigh_and_fit(problem, largest, square, fit)
+    with single_blas_thread():  # many small products: threads would wait for each other most of the time
+        alpha, result = weigh_and_fit(problem, largest, square, fit)
     A, B = result.value["A"], result.value["B"]
     if not alpha.any() and solver != "one-shot":
         A, B = _rotated(A, B, S.apply(B))
