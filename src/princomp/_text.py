@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 LONGEST = 60
-# A cell that begins so, after spaces of any kind, is a formula to a spreadsheet, unless it is a plain number.
+# A cell that begins so, after spaces of any kind, is a formula to a spreadsheet.
 _FORMULA = re.compile(r"[\s\u200b\ufeff]*[=+\-@＝＋－＠]|\s*?[\t\r]")
-_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def printable(text: Any, *, lines: bool = False) -> str:
@@ -51,7 +50,7 @@ def listed(names: Sequence[Any], most: int = 10) -> str:
 def harmless(text: str) -> str:
     """Return the text of a cell, a ' before it if a spreadsheet would take it for a formula.
 
-    >>> harmless("=1+1"), harmless("a=b"), harmless("-1.5")
-    ("'=1+1", 'a=b', '-1.5')
+    >>> harmless("=1+1"), harmless("a=b")
+    ("'=1+1", 'a=b')
     """
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+    return f"'{text}" if _FORMULA.match(text) else text

@@ -284,8 +284,7 @@ def small_disk(tmp_path):
 def test_really_full_disk(folder, small_disk, observe):
     """P4a, where mounting is allowed; elsewhere the limit on file sizes above is what there is."""
     if small_disk is None:
-        observe("P4a", "64 kB file system", "not allowed to mount one here")
-        return
+        pytest.skip("mounting a file system is not allowed here")
     for output in (small_disk / "new", small_disk):
         done = princomp("fit", "wine.csv", "-o", output, cwd=folder)
         assert done.returncode == 5, done.stderr
@@ -458,13 +457,13 @@ def test_terminal_escapes_in_names_are_shown(folder, observe):
     assert printable("a\u202eb\u2028c") == "a\\u202eb\\u2028c"
 
 
-FORMULAE = ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "\u00a0=1", "\n=1", "=cmd|' /C calc'!A0"]
+FORMULAE = ["=1+1", "+1", "-1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "\u00a0=1", "\n=1", "=cmd|' /C calc'!A0"]
 
 
 def test_text_cells_cannot_be_formulae(folder, observe):
     """S10."""
     assert all(harmless(cell) == "'" + cell for cell in FORMULAE)
-    assert all(harmless(cell) == cell for cell in ("a=b", "", "x-1", "1e-3", "-3", "-1.25e-7"))
+    assert all(harmless(cell) == cell for cell in ("a=b", "", "x-1", "1e-3"))
     with (folder / "f.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["=name", "+b", "who", "kind"])

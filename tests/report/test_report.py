@@ -352,7 +352,7 @@ def test_shown():
     shown("\udfff").encode()
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+1", "@SUM(A1)", " =1", "\u00a0=1", "\u200b=1", "＝1"])
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\u00a0=1", "\u200b=1", "＝1"])
 def test_downloaded_tables_hold_no_formula(name, observe):
     X = normal(20, 2)
     pca = PCA(2).fit(X)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import IO, Any
 
 from princomp._text import harmless
+
+NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def write_table(file: IO[bytes], columns: Mapping[str, Any], *, kind: str = "csv", raw: bool = False) -> None:
     """Write columns (arrays of numbers, or sequences of texts) to a binary file, as "csv" or "parquet".
 
     In CSV, texts that look like formulae are made harmless unless ``raw``; numbers are written so that they can be
-    read back exactly.
+    read back exactly, and a column of texts that all are numbers is one of numbers, left as it is spelt.
     """
     import numpy as np
     import pyarrow as pa
@@ -21,7 +24,9 @@ def write_table(file: IO[bytes], columns: Mapping[str, Any], *, kind: str = "csv
     arrays, names = [], []
     for name, values in columns.items():
         if not isinstance(values, np.ndarray) or values.dtype.kind in "OUS":
-            values = pa.array([None if value is None else guard(_text(value)) for value in values], pa.string())
+            texts = [None if value is None else _text(value) for value in values]
+            numbers = all(text is None or NUMBER.fullmatch(text) for text in texts)
+            values = pa.array(texts if numbers else [text and guard(text) for text in texts], pa.string())
         arrays.append(pa.array(values))
         names.append(guard(_text(name)))
     table = pa.Table.from_arrays(arrays, names=names)
