@@ -539,6 +539,18 @@ def test_drop():
         read_text(text, drop="id", index="id")
 
 
+@pytest.mark.needs("pandas")
+def test_drop_from_parquet(tmp_path):
+    import pandas as pd
+
+    write_parquet(tmp_path / "x.parquet", {"id": [7, 8], "kind": ["x", "y"], "a": [1.0, 3.0]})
+    rows = read(tmp_path / "x.parquet", drop=["id", "kind"])
+    assert (rows.names, whole(rows).tolist(), dict(rows.labels), rows.notes) == (("a",), [[1], [3]], {}, ())
+    pd.DataFrame({"a": [1.0, 2.0]}, index=pd.Index(["p", "q"], name="who")).to_parquet(tmp_path / "y.parquet")
+    rows = read(tmp_path / "y.parquet", drop="who")
+    assert (rows.names, rows.sample_names) == (("a",), None)
+
+
 @pytest.mark.parametrize(("first", "step", "n", "noted"), [(1, 1, 10, 1), (7, 1, 5000, 1), (1, 1, 9, 0), (1, 2, 50, 0)])
 def test_a_column_that_counts_rows_is_noted(first, step, n, noted):
     text = "id,x\n" + "".join(f"{first + step * i},{i % 7}\n" for i in range(n))
@@ -601,7 +613,7 @@ def test_label_and_index_of_parquet(tmp_path):
 def test_arrays_have_no_named_columns(tmp_path):
     np.save(tmp_path / "x.npy", numbers())
     with pytest.raises(
-        DataError, match=r"x\.npy has no named columns: label and index are for \.csv, \.tsv, \.txt, \.parquet"
+        DataError, match=r"x\.npy has no named columns: label, drop and index are for \.csv, \.tsv, \.txt, \.parquet"
     ):
         read(tmp_path / "x.npy", label="a")
 

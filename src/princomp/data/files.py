@@ -78,7 +78,7 @@ def read(
     index : str, optional
         The column of a table that names the samples.
     drop : str or list of str, optional
-        Columns of delimited text to leave out entirely.
+        Columns of a table to leave out entirely.
     decimal : {".", ","}, optional
         The decimal mark of delimited text; by default that of the numbers in its first lines. A number with the other
         mark, or with marks between thousands, is text.
@@ -159,11 +159,11 @@ def _read_files(path: str, request: Request) -> Rows:
     for file, kind in zip(files, kinds):
         if kind.removesuffix(".gz") != kinds[0].removesuffix(".gz"):
             raise DataError(f"{file.name} is not a {kinds[0]} file as {files[0].name} is: files must be of one kind.")
-    if (request.label or request.index is not None) and not kinds[0].startswith(TABLES):
-        raise DataError(f"{files[0].name} has no named columns: label and index are for {', '.join(TABLES)}.")
+    if (request.label or request.drop or request.index is not None) and not kinds[0].startswith(TABLES):
+        raise DataError(f"{files[0].name} has no named columns: label, drop and index are for {', '.join(TABLES)}.")
     layout = (request.decimal, request.delimiter, request.header)
-    if (request.drop or layout != (None, None, None)) and not kinds[0].startswith(DELIMITED):
-        options = "drop, decimal, delimiter and header"
+    if layout != (None, None, None) and not kinds[0].startswith(DELIMITED):
+        options = "decimal, delimiter and header"
         raise DataError(f"{files[0].name} is not delimited text: {options} are for {', '.join(DELIMITED)}.")
     if member is not None:
         return read_npz(files, request, member)

@@ -28,7 +28,7 @@ Array = NDArray[Any]
 
 BATCH_BYTES = 8 * 2**20
 BUFFER_BYTES = 16 * 2**20  # for all columns of a row group together
-NUMBERS, TEXT, OTHER = "numbers", "text", "other"
+NUMBERS, TEXT, OTHER, DROPPED = "numbers", "text", "other", "dropped"
 
 
 def read_parquet(files: Sequence[File], request: Request) -> Rows:
@@ -46,6 +46,7 @@ def read_parquet(files: Sequence[File], request: Request) -> Rows:
     check_names(names, request, files[0])
     kinds = {name: _kind([schema.field(name).type for schema in schemas]) for name in names}
     kinds |= dict.fromkeys([*request.label, *index_columns, *([request.index] if request.index else [])], TEXT)
+    kinds |= dict.fromkeys(request.drop, DROPPED)
     features = [name for name in names if kinds[name] == NUMBERS]
     if not features:
         raise DataError(f"{files[0].name} has no column of numbers; its columns are {listed(names)}.")
@@ -81,7 +82,11 @@ def _with_index(schema: Any, request: Request) -> tuple[Request, list[str]]:
     """Return the request, with the index that pandas stored as sample names if none is asked for; and its columns."""
     said = schema.pandas_metadata
     columns = said.get("index_columns") if isinstance(said, dict) else None
-    stored = [name for name in columns if name in schema.names] if isinstance(columns, list) else []
+    stored = (
+        [name for name in columns if name in schema.names and name not in request.drop]
+        if isinstance(columns, list)
+        else []
+    )
     if len(stored) == 1 and request.index is None:
         request = replace(request, index=stored[0])
     return request, stored
