@@ -155,6 +155,130 @@ def offsets(plt):
     return figure
 
 
+def sparse_loadings(plt):
+    """Components of the wines: PCA's, and sparse ones of each formulation."""
+    from princomp import PCA, SparsePCA
+    from princomp.datasets import load_wine
+
+    wine = load_wine()
+    columns = {"PCA": PCA(3, scale=True).fit(wine.X)}
+    for name in ("dictionary", "regression", "constrained"):
+        columns[name] = SparsePCA(3, formulation=name, nonzeros=[4, 4, 3], scale=True, random_state=0).fit(wine.X)
+    figure, panels = plt.subplots(1, 4, figsize=(9, 4), layout="constrained", sharey=True)
+    for axes, (name, model) in zip(panels, columns.items(), strict=True):
+        V = model.components_.T
+        picture = axes.imshow(V, cmap="RdBu_r", vmin=-0.8, vmax=0.8, aspect="auto")
+        share = 100 * model.explained_variance_ratio_.sum()
+        axes.set(xticks=range(3), xticklabels=["1", "2", "3"])
+        axes.set_title(f"{name}\n{share:.0f} % of variance", fontsize=10)
+        axes.spines[:].set_visible(False)
+        for (i, j), value in np.ndenumerate(V):
+            if value != 0:
+                shade = "white" if abs(value) > 0.5 else "black"
+                axes.text(j, i, f"{100 * value:.0f}", ha="center", va="center", fontsize=7, color=shade)
+    panels[0].set_yticks(range(len(wine.names)), wine.names)
+    figure.colorbar(picture, ax=panels, label="loading (numbers: hundredths)", shrink=0.8)
+    return figure
+
+
+def best_supports(S):
+    """For each number of features: variance and reconstruction of the best component for either aim.
+
+    Over all supports. Most variance: the largest eigenvalue of the block of S. Least error: the largest value of
+    |S v|^2 / v'Sv, what the regression of all features on X v explains.
+    """
+    p = len(S)
+    curves = {"most variance": np.zeros((p, 2)), "least error": np.zeros((p, 2))}
+    for number in range(1, 2**p):
+        support = np.flatnonzero(number >> np.arange(p) & 1)
+        values, vectors = np.linalg.eigh(S[np.ix_(support, support)])
+        whitening = vectors / np.sqrt(values)
+        images = S[:, support] @ whitening
+        explained, turned = np.linalg.eigh(images.T @ images)
+        v = whitening @ turned[:, -1]  # of variance 1
+        for (name, best), found in zip(
+            curves.items(), [(values[-1], images[:, -1] @ images[:, -1]), (1.0 / (v @ v), explained[-1])], strict=True
+        ):
+            aim = int(name == "least error")
+            if found[aim] > best[len(support) - 1, aim]:
+                best[len(support) - 1] = found
+    return curves
+
+
+def two_answers(plt):
+    """Most variance and least error part company: the best first components of pitprops, by number of features."""
+    from princomp.datasets import load_pitprops
+
+    S = load_pitprops().correlation
+    curves, numbers = best_supports(S), np.arange(2, len(S) + 1)  # all single features have variance 1
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained", sharex=True)
+    for (name, found), colour, marker in zip(curves.items(), (BLUE, ORANGE), "os", strict=True):
+        left.plot(numbers, found[1:, 0], color=colour, marker=marker, ms=4, label=f"chosen for {name}")
+        right.plot(numbers, len(S) - found[1:, 1], color=colour, marker=marker, ms=4, label=f"chosen for {name}")
+    left.set(title="variance of the component", xlabel="features it uses", xticks=range(1, 14, 2), ylim=(0, None))
+    right.set(title="error of the reconstruction", xlabel="features it uses", ylim=(8.5, None))
+    left.legend(fontsize=8, loc="lower right")
+    return figure
+
+
+SIDE = 16  # of the images, in pixels
+
+
+def planted_parts(n=60, noise=2.5, seed=0):
+    """Images of four parts, each as bright as chance has it, in noise: the images (n, 256) and the parts (4, 256)."""
+    rows, columns = np.mgrid[:SIDE, :SIDE] / SIDE
+    parts = [
+        (abs(rows - 0.25) < 0.17) & (abs(columns - 0.25) < 0.17),
+        (rows - 0.3) ** 2 + (columns - 0.7) ** 2 < 0.19**2,
+        (abs(rows - 0.72) < 0.22) & (abs(columns - 0.22) < 0.11),
+        (abs(rows - 0.72) < 0.12) & (abs(columns - 0.68) < 0.25),
+    ]
+    parts, rng = np.array([part.ravel() for part in parts], dtype=float), np.random.default_rng(seed)
+    return rng.normal(size=(n, 4)) * np.linspace(1.3, 0.9, 4) @ parts + noise * rng.normal(size=(n, SIDE**2)), parts
+
+
+def windows(side=SIDE, of=2):
+    """All windows of ``of`` x ``of`` pixels, cut off at the edge, so that every pixel is in as many."""
+    return [
+        [side * i + j for i in range(max(top, 0), min(top + of, side)) for j in range(max(at, 0), min(at + of, side))]
+        for top in range(1 - of, side)
+        for at in range(1 - of, side)
+    ]
+
+
+def fit_parts(X):
+    """PCA, sparse PCA with l1, and with overlapping windows."""
+    from princomp import PCA, SparsePCA
+
+    return {
+        "PCA": PCA(4).fit(X),
+        "sparse, l1": SparsePCA(4, alpha_share=0.2, random_state=0).fit(X),
+        "sparse, overlapping windows": SparsePCA(4, alpha_share=0.37, groups=windows(), random_state=0).fit(X),
+    }
+
+
+def contiguous(plt):
+    """Parts of images: planted, and as found by three methods."""
+    X, parts = planted_parts()
+    rows = {"planted": parts} | {name: model.components_ for name, model in fit_parts(X).items()}
+    figure, panels = plt.subplots(len(rows), 5, figsize=(7, 5.6), layout="constrained")
+    for row, (name, images) in zip(panels, rows.items(), strict=True):
+        row[0].axis("off")
+        if name != "planted":
+            row[0].text(1, 0.5, name.replace(", ", ",\n"), ha="right", va="center", transform=row[0].transAxes)
+        for axes, part in zip(row[1:], parts, strict=True):
+            image = max(images, key=lambda image, part=part: abs(image @ part))
+            image = image * np.sign(image @ part)
+            limit = np.abs(image).max()
+            axes.imshow(image.reshape(SIDE, SIDE), cmap="RdBu_r", vmin=-limit, vmax=limit)
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set(visible=True, color=GREY)
+    panels[0, 0].imshow(X[0].reshape(SIDE, SIDE), cmap="RdBu_r", vmin=-7, vmax=7)
+    panels[0, 0].set_title(f"one of {len(X)} images", fontsize=9)
+    panels[0, 1].set_title("planted:", fontsize=9, loc="left")
+    return figure
+
+
 def main():
     """Draw all."""
     import matplotlib
@@ -164,7 +288,7 @@ def main():
 
     PICTURES.mkdir(exist_ok=True)
     with plt.rc_context(SETTINGS):
-        for draw in (two_ways, descent, misleads, offsets):
+        for draw in (two_ways, descent, misleads, offsets, sparse_loadings, two_answers, contiguous):
             path = PICTURES / f"{draw.__name__}.svg"
             draw(plt).savefig(path, metadata={"Date": None}, dpi=110)
             path.write_text("\n".join(x.rstrip() for x in path.read_text().splitlines()) + "\n")

@@ -3,6 +3,8 @@
 Only constructor parameters are renamed; nothing is computed here.
 """
 
+import inspect
+
 import princomp
 
 SOLVERS = {
@@ -49,3 +51,46 @@ class PCA(princomp.PCA):
     @solver.setter
     def solver(self, value):
         """Ignored: `svd_solver` decides."""
+
+
+class SparsePCA(princomp.SparsePCA):
+    """princomp.SparsePCA, in dictionary form, with the parameters of sklearn.decomposition.SparsePCA.
+
+    `method`, `n_jobs`, `ridge_alpha`, `U_init` and `V_init` are accepted and ignored: there is one method, scores are
+    least squares without a ridge, and fits begin at the singular vectors.
+    """
+
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        alpha=1,
+        ridge_alpha=0.01,
+        max_iter=1000,
+        tol=1e-8,
+        method="lars",
+        n_jobs=None,
+        U_init=None,
+        V_init=None,
+        verbose=False,
+        random_state=None,
+    ):
+        super().__init__(
+            n_components,
+            formulation="dictionary",
+            alpha=alpha,
+            max_iter=max_iter,
+            tol=tol,
+            verbose=verbose,
+            random_state=random_state,
+        )
+        self.ridge_alpha = ridge_alpha
+        self.method = method
+        self.n_jobs = n_jobs
+        self.U_init = U_init
+        self.V_init = V_init
+
+    def get_params(self, deep=True):
+        """Return theirs and, since fits read them, ours."""
+        ours = {name: getattr(self, name) for name in inspect.signature(princomp.SparsePCA).parameters}
+        return ours | super().get_params(deep)

@@ -7,8 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from princomp import penalties
-from princomp.penalties import L1, Groups, NonNegative, OverlappingGroups, Tree, Zero, as_groups, as_penalty
+from princomp._compiled import kernels
+from princomp._compiled.group_layout import Point, lay_out
+from princomp.penalties import (
+    L1,
+    Groups,
+    NonNegative,
+    OverlappingGroups,
+    Tree,
+    Zero,
+    as_groups,
+    as_penalty,
+    interior,
+    interior_steps,
+)
 
 P = 9
 DISJOINT = [[0, 3, 4], [1], [2, 8], [5, 6]]  # 7 is in no group
@@ -169,24 +181,73 @@ def test_a_tree_is_also_a_case_of_overlapping_groups(seed):
     np.testing.assert_allclose(tree.prox(w, 0.8), overlapping.prox(w, 0.8), atol=1e-9 * np.linalg.norm(w))
 
 
-@pytest.mark.parametrize("scale", [0.02, 0.1, 0.2, 0.3])
-@pytest.mark.parametrize("shape", ["windows", "chain"])
-def test_block_descent_and_newton_agree(shape, scale, monkeypatch):
+def windows(side, of=3):
+    """All squares of ``of`` x ``of`` pixels in an image."""
+    corners = [(i, j) for i in range(side - of + 1) for j in range(side - of + 1)]
+    return [[side * (i + a) + j + b for a in range(of) for b in range(of)] for i, j in corners]
+
+
+def chain(p, of=5):
+    return [list(range(i, i + of)) for i in range(p - of + 1)]
+
+
+SHAPES = {"windows": (windows(8), 64), "chain": (chain(60), 60), "halves": ([*chain(40, 30), *chain(40, 11)], 40)}
+
+
+@pytest.mark.parametrize("scale", [0.3, 0.8])
+@pytest.mark.parametrize("groups", [windows(5), chain(15)], ids=["windows", "chain"])
+def test_a_generic_solver_agrees_where_every_feature_is_in_many_groups(groups, scale):
+    p = 1 + max(map(max, groups))
+    penalty, w = OverlappingGroups(scale, groups), draw(5, p)
+    step = 0.2 * np.abs(w).max()
+    z, expected = penalty.prox(w, step), generic_prox(penalty, w, step)
+    assert z.any()
+    np.testing.assert_allclose(z, expected, atol=1e-6 * np.linalg.norm(w))
+
+
+@pytest.mark.parametrize("scale", [0.001, 0.02, 0.1, 0.2, 0.3])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_kernel_and_its_twin_agree_and_the_gap_is_small(shape, scale, monkeypatch):
     """Hard cases: many groups over each feature, and some that are just about to vanish."""
-    if shape == "chain":
-        groups, p = [list(range(i, i + 5)) for i in range(56)], 60
-    else:
-        corners = [(i, j) for i in range(6) for j in range(6)]
-        groups, p = [[8 * (i + a) + j + b for a in range(3) for b in range(3)] for i, j in corners], 64
-    w = np.random.default_rng(int(100 * scale)).normal(size=p)
-    penalty = OverlappingGroups(scale, groups)
-    z = penalty.prox(w, 1.0)
-    monkeypatch.setattr(penalties, "SWEEPS", 1)
-    np.testing.assert_allclose(penalty.prox(w, 1.0), z, atol=1e-8 * np.linalg.norm(w))
-    monkeypatch.setattr(penalties, "SWEEPS", 20000)
-    np.testing.assert_allclose(penalty.prox(w, 1.0), z, atol=1e-8 * np.linalg.norm(w))
+    groups, p = SHAPES[shape]
+    w, penalty = np.random.default_rng(int(100 * scale)).normal(size=p), OverlappingGroups(scale, groups)
+    layout, weights = penalty._layout
+    monkeypatch.setattr(interior, "MOST_STEPS", 40)  # it is quick
+    z, error = interior.solve(layout, w, scale * weights)
+    assert error <= 1e-10
+    assert (penalty.prox(w, 1.0) == z).all()
     zero = np.flatnonzero(z == 0)  # a union of groups
     assert set(zero) == set().union(*(group for group in groups if set(group) <= set(zero)))
+    monkeypatch.setattr(interior, "kernels", lambda name: None)
+    np.testing.assert_allclose(penalty.prox(w, 1.0), z, atol=1e-10 * np.linalg.norm(w))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_large_images_where_noise_is_about_to_vanish(seed):
+    """The hardest of all: on white noise, near the weight at which most groups vanish at once."""
+    w, penalty = np.random.default_rng(seed).normal(size=28 * 28), OverlappingGroups(0.2, windows(28))
+    layout, weights = penalty._layout
+    z, error = interior.solve(layout, w, 0.2 * weights)
+    assert error <= 1e-5
+    assert penalty.value(z) == pytest.approx(float((w - z) @ z), rel=1e-5)  # w - z is a subgradient
+    assert objective(penalty, z, w, 1.0) <= min(objective(penalty, s * z, w, 1.0) for s in (0.0, 0.99, 1.01))
+
+
+def test_steps_of_kernel_and_twin_are_the_same():
+    groups, p = SHAPES["windows"]
+    layout, rng = lay_out(groups, p), np.random.default_rng(0)
+    w, bounds, live = rng.normal(size=p), np.full(len(groups), 0.9), np.ones(len(groups), dtype=bool)
+    live[5], w[groups[5]] = False, 0.0  # a group that takes no part
+    before = interior._start(layout, w, bounds, live)
+    ends = []
+    for tools in (kernels("group_prox"), interior_steps):
+        point = Point(*(array.copy() for array in before))
+        assert not tools.advance(layout, w, bounds, live, point, 1e-15, 4)
+        ends.append((*point, *tools.sweep(layout, w, bounds, live, point.parts)[:2]))
+    for ours, twin in zip(*ends):
+        np.testing.assert_allclose(ours, twin, atol=1e-11)
+    assert (ends[0][2][live] > 0).all()
+    assert not ends[0][0][layout.owner == 5].any()
 
 
 # --- what zeros look like -----------------------------------------------------------------------
@@ -204,6 +265,13 @@ def test_patterns_of_zeros():
         7,
         8,
     ]
+
+
+def test_features_in_no_group_stay_as_they_are():
+    w = draw(4, P)
+    for penalty in (Groups(0.7, [[4, 5]]), Tree(0.7, [[4, 5], [5]]), OverlappingGroups(0.7, [[4, 5], [5, 6]])):
+        others = np.setdiff1d(np.arange(P), np.concatenate(penalty.groups))
+        assert (penalty.prox(w, 2.0)[others] == w[others]).all()
 
 
 def test_not_negative():

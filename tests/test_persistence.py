@@ -121,6 +121,20 @@ def fitted(name):
         return FITS[name]()
 
 
+@pytest.mark.parametrize("kind", ["arrays", "float32", "names"])
+def test_N10_both_sides_of_a_canonical_model_keep_every_bit(kind, tmp_path):
+    left, right = X, X[:, :3] @ np.diag([1.0, -2.0, 3.0]) + np.random.default_rng(0).normal(size=(60, 3))
+    if kind == "float32":
+        left, right = left.astype(np.float32), right.astype(np.float32)
+    data = named(left, ODD_NAMES) if kind == "names" else left
+    cca = princomp.SparseCCA(2, alpha_x=0.05, scale=kind != "arrays").fit(data, right)
+    save(cca, tmp_path / "model.princomp")
+    again = load(tmp_path / "model.princomp")
+    assert same_state(cca, again)
+    assert all(map(same, again.transform(data, right), cca.transform(data, right)))
+    assert same(again.score(data, right), cca.score(data, right))
+
+
 @pytest.mark.parametrize("name", FITS)
 def test_N10_save_and_load_keep_every_bit(name, tmp_path, observe):
     pca = fitted(name)

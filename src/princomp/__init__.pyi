@@ -1,6 +1,6 @@
-from . import certificates, data, datasets, losses, manifolds, penalties, report
+from . import certificates, data, datasets, losses, manifolds, penalties, plots, report
 from .data import read
-from .estimators import PCA, SparseCCA, SparsePCA
+from .estimators import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
 from .manual import normalize, spca
 from .persistence import load, save
 from .solvers.amanpg import amanpg
@@ -8,6 +8,8 @@ from .solvers.amanpg import amanpg
 __version__: str
 __all__ = [
     "PCA",
+    "ProbabilisticPCA",
+    "ProbabilisticPCAMixture",
     "SparseCCA",
     "SparsePCA",
     "amanpg",
@@ -19,6 +21,7 @@ __all__ = [
     "manifolds",
     "normalize",
     "penalties",
+    "plots",
     "read",
     "report",
     "save",

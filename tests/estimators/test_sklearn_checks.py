@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from princomp import PCA
+from princomp import PCA, SparsePCA
 from princomp.penalties import L1
 
 ESTIMATORS = [
@@ -17,6 +17,8 @@ ESTIMATORS = [
     PCA(scale=True),
     PCA(whiten=True),
     PCA(center=False),
+    SparsePCA(1, formulation="cardinality"),
+    SparsePCA(1, nonzeros=1),
 ]
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.cross_decomposition import CCA
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from princomp.estimators.sparse_cca import SparseCCA
@@ -120,6 +121,31 @@ def test_rows_must_match():
     X, Y = small()
     with pytest.raises(ValueError, match="as many rows"):
         SparseCCA().fit(X, Y[:-1])
+
+
+def test_callback_stops_and_checkpoint_resumes_for_the_same_data_only(tmp_path):
+    X, Y = small()
+    path = tmp_path / "state"
+    seen = []
+
+    def stop(state):
+        seen.append(state.objective)
+        return len(seen) == 3
+
+    with pytest.warns(ConvergenceWarning, match="Stopped by the callback after 3"):
+        SparseCCA(2, callback=stop, checkpoint=path).fit(X, Y)
+    assert len(seen) == 3
+    stored = path.read_bytes()
+    other = SparseCCA(2, checkpoint=path)
+    with pytest.raises(ValueError, match="another"):
+        other.fit(X, Y[::-1])
+    assert path.read_bytes() == stored
+    resumed = SparseCCA(2, checkpoint=path).fit(X, Y)
+    direct = SparseCCA(2).fit(X, Y)
+    assert not path.exists()
+    assert (resumed.x_weights_ == direct.x_weights_).all()
+    assert (resumed.y_weights_ == direct.y_weights_).all()
+    assert resumed.n_iter_ == direct.n_iter_
 
 
 @parametrize_with_checks([SparseCCA()])

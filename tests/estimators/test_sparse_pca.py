@@ -270,7 +270,7 @@ def test_callback_stops_and_checkpoint_resumes(wine, formulation, tmp_path):
 
 def test_errors_say_what_to_do(wine):
     for parameters, message in [
-        ({"formulation": "magic"}, "formulation must be one of auto, dictionary"),
+        ({"formulation": "magic"}, "formulation must be one of auto, cardinality"),
         ({"alpha": 1.0, "nonzeros": 3}, "alpha or nonzeros, not both"),
         ({"alpha": [1.0, 2.0]}, "list of 3"),
         ({"nonzeros": 0}, "from 1 to 13"),

@@ -1,12 +1,15 @@
 """A-ManPG in general: manifolds, tangent steps, the bound on iterations, sparse PCA as an instance."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from princomp.datasets import load_pitprops
 from princomp.manifolds import Euclidean, Sphere, Stiefel
 from princomp.penalties import L1, Zero
-from princomp.solvers.amanpg import ColumnL1, RowNorms, Side, Smooth, amanpg, tangent_step
+from princomp.solvers import regression, scatter
+from princomp.solvers.amanpg import ColumnL1, RowNorms, Side, Smooth, amanpg, sparse_pca, tangent_step
 
 METRIC = np.diag(np.linspace(0.5, 2, 8))
 MANIFOLDS = {"Euclidean": Euclidean(), "Sphere": Sphere(2.0), "Stiefel": Stiefel(), "metric": Stiefel(METRIC)}
@@ -82,6 +85,18 @@ def test_sparse_pca_is_an_instance(ridge, value):
     A = found.value["A"]
     assert np.abs(A.T @ A - np.eye(6)).max() < 1e-12
     assert (np.diff(found.history.objective) <= 1e-12).all()
+
+
+@pytest.mark.parametrize("ridge", [1.0, np.inf])
+def test_a_state_of_several_steps_is_where_as_many_lead(ridge):
+    data = scatter.Matrix(S)
+    begin = regression.start(data, 6, alpha=ALPHA, ridge=ridge, rng=np.random.default_rng(0))
+    single = list(itertools.islice(sparse_pca(data, begin, alpha=ALPHA, ridge=ridge), 30))
+    many = list(itertools.islice(sparse_pca(data, begin, alpha=ALPHA, ridge=ridge, steps=10), 3))
+    assert [state.iteration for state in many] == [1, 2, 3]
+    for state, expected in zip(many, single[9::10], strict=True):
+        assert (state.objective, state.residual) == (expected.objective, expected.residual)
+        assert all((state.value[name] == expected.value[name]).all() for name in ("A", "B", "lowest"))
 
 
 @pytest.mark.parametrize("tol", [1.0, 0.3, 0.1, 0.01])

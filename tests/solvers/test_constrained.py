@@ -1,6 +1,5 @@
 """max v'Sv with |v|_2 = 1 and |v|_1 <= bound: the exact threshold, the ascent, its certificate, and deflation."""
 
-import itertools
 from functools import partial
 
 import numpy as np
@@ -175,21 +174,53 @@ def test_the_objective_never_rises_and_is_that_of_the_answer(kind):
         assert max(residuals) <= 1e-7
 
 
-def test_orthogonal_scores_are_orthogonal():
+def pmd_with_orthogonal_scores(X, bounds, starts, tol=1e-12):
+    """Witten et al. as written, slowly: u from X v less its parts in the u's before, v from X'u by bisection."""
+    U, V = np.zeros((len(X), 0)), []
+    for bound, v in zip(bounds, starts.T, strict=True):
+        moved = 1.0
+        while moved > tol:
+            u = X @ v - U @ (U.T @ (X @ v))
+            u /= np.linalg.norm(u)
+            before, v = v, by_bisection(X.T @ u, bound)
+            moved = np.abs(v - before).max()
+        U, V = np.column_stack([U, u]), [*V, v]
+    return U, np.column_stack(V)
+
+
+@pytest.mark.parametrize(("seed", "shape"), [(0, (40, 10)), (1, (25, 60)), (2, (100, 30))])
+def test_schur_is_pmd_with_orthogonal_scores(seed, shape):
+    """The same fixed points, and orthogonal u's: what deflation leaves is what u is regressed on."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=shape) @ rng.normal(size=(shape[1], shape[1]))
+    X -= X.mean(axis=0)
+    bounds = np.array([0.6, 0.5, 0.7, 0.4]) * np.sqrt(shape[1])
+    result = fit(X.T @ X, bounds, kind="schur", tol=1e-10)
+    V = solver.components(result.value, 4)
+    U, twin = pmd_with_orthogonal_scores(X, bounds, V)
+    np.testing.assert_allclose(twin, V, atol=1e-6)
+    np.testing.assert_allclose(U.T @ U, np.eye(4), atol=1e-10)
+    # The u's are the scores of V, made orthogonal one after the other; their variances are the adjusted ones.
+    W, _ = orthogonalised(X.T @ (X @ V), V, scores=True)
+    scores = X @ W
+    lengths = np.linalg.norm(scores, axis=0)
+    np.testing.assert_allclose(np.abs(np.sum(U * scores, axis=0)), lengths, rtol=1e-9)
+    np.testing.assert_allclose(lengths**2, result.value["captured"], rtol=1e-9)
+    np.testing.assert_allclose(explained_variance(X.T @ (X @ V), V, "adjusted"), lengths**2, rtol=1e-9)
+
+
+def test_no_start_of_pmd_finds_more():
+    """From each single variable, the literal steps end no higher than ours, component after component."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 10)) @ rng.normal(size=(10, 10))
-    S = X.T @ X
-    result = fit(S, [1.8, 1.5, 2.0, 1.3], kind="schur")
-    V = solver.components(result.value, 4)
-    W, _ = orthogonalised(S @ V, V, scores=True)
-    gram = (X @ W).T @ (X @ W)
-    assert np.abs(gram - np.diag(np.diag(gram))).max() <= 1e-11 * gram.max()
-    np.testing.assert_allclose(np.diag(gram), result.value["captured"], rtol=1e-9)
-    np.testing.assert_allclose(explained_variance(S @ V, V, "adjusted"), result.value["captured"], rtol=1e-9)
-    # Against the steps as written by Witten et al.: u = X v less its part in the u's before.
-    U = np.linalg.qr(X @ V[:, :3])[0]
-    u = X @ V[:, 3] - U @ (U.T @ (X @ V[:, 3]))
-    np.testing.assert_allclose(solver.maximiser(X.T @ u, 1.3), V[:, 3], atol=1e-7)
+    bounds = np.array([1.8, 1.5])
+    found = fit(X.T @ X, bounds, kind="schur").value
+    captured, V = found["captured"], solver.components(found, 2)
+    for axis in np.eye(10):
+        for done in range(2):
+            starts = np.column_stack([*V.T[:done], axis])
+            U, twin = pmd_with_orthogonal_scores(X, bounds[: done + 1], starts, tol=1e-4)
+            assert (U[:, done] @ X @ twin[:, done]) ** 2 <= captured[done] * (1 + 1e-6)
 
 
 def test_projection_is_the_penalised_matrix_decomposition():
@@ -235,24 +266,6 @@ def test_planted_supports():
     for v, planted in zip(found.T, V):
         assert np.linalg.norm(v[planted != 0]) > 0.999
         assert set(np.argsort(-np.abs(v))[:15]) <= set(np.flatnonzero(planted))
-
-
-def test_restart_from_every_state_is_exact():
-    S = load_pitprops().correlation
-    bounds = np.array([2.2, 1.6, 1.4])
-
-    def solve(value, kind):
-        return solver.constrained(product(S), value, bounds=bounds, squares=np.diag(S), tol=1e-9, kind=kind)
-
-    for kind in ("schur", "hotelling", "generalised"):
-        states = list(itertools.islice(solve(solver.start(13), kind), 60))
-        assert len(states) > 3
-        for i, state in enumerate(states):
-            given = {name: array.copy() for name, array in state.value.items()}
-            for again, expected in zip(itertools.islice(solve(given, kind), 3), states[i + 1 :]):
-                assert (again.objective, again.residual) == (expected.objective, expected.residual)
-                assert all(again.value[name].tobytes() == np.asarray(expected.value[name]).tobytes() for name in given)
-            assert all((given[name] == state.value[name]).all() for name in given)
 
 
 # --- deflation ----------------------------------------------------------------------------------

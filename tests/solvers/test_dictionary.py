@@ -1,28 +1,32 @@
-"""The dictionary form of sparse PCA: published values, conditions of optimality written out, descent, restarts."""
+"""The dictionary form of sparse PCA: published values, conditions of optimality written out, descent."""
 
+import importlib.util
 import itertools
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.ndimage import label
 from sklearn.datasets import load_digits, load_wine
 from sklearn.decomposition import SparsePCA
 from sklearn.exceptions import ConvergenceWarning
 
+import princomp
+import princomp.datasets
 from princomp import certificates
 from princomp._compiled.dictionary_sweeps import lasso_rows
-from princomp.checkpoint import Checkpoint
 from princomp.data import as_rows, statistics
-from princomp.penalties import L1, Groups
-from princomp.result import State, run
+from princomp.penalties import L1, Groups, as_penalty
+from princomp.result import run
 from princomp.solvers import dictionary_blocks
 from princomp.solvers.dictionary import dictionary
 from princomp.solvers.dictionary_blocks import Terms, column_sweeps, soft_threshold
-from princomp.solvers.dictionary_start import alpha_max, factor, factor_pays, recover, start
+from princomp.solvers.dictionary_start import alpha_max, alpha_max_of, factor, factor_pays, recover, start
 from princomp.solvers.products import Products
 
 
@@ -191,6 +195,130 @@ def test_any_penalty_of_columns():
                 assert np.linalg.norm(slope) <= 2.0 * weight + 1e-5
 
 
+GROUPINGS = {
+    "disjoint": [[0, 1, 2, 3], [4, 5], [6, 7, 8], [9, 10, 11]],
+    "tree": [list(range(12)), [0, 1, 2, 3, 4, 5], [0, 1], [4], [6, 7, 8], [9, 10, 11]],
+    "overlapping": [list(range(i, i + 4)) for i in range(9)],
+}
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("name", GROUPINGS)
+def test_groups_through_the_class(name, nonnegative):
+    X, groups = noise(40, 12, seed=3) + 2 * np.outer(noise(40, 1, seed=4), np.arange(12) < 4), GROUPINGS[name]
+    X = X - X.mean(axis=0)
+    how = {"alpha_share": 0.15, "groups": groups, "nonnegative": nonnegative, "tol": 1e-7, "random_state": 0}
+    model = princomp.SparsePCA(2, formulation="dictionary", **how).fit(X)
+    Y, D, alpha = model.result_.value["Y"], model.result_.value["D"], model.alpha_[0]
+    penalty = as_penalty(alpha, groups, nonnegative=nonnegative)
+    assert model.certificate_.holds
+    again = certificates.dictionary_kkt(X.T @ Y, X @ D, Y, D, nonnegative=nonnegative, penalty=penalty)
+    assert max(again) <= 1.1e-7
+    assert 0 < (D != 0).sum() < D.size
+    assert not (nonnegative and (D < 0).any())
+    value = 0.5 * np.sum((X - Y @ D.T) ** 2) + penalty.value(D)
+    assert model.result_.objective == pytest.approx(value, rel=1e-12)
+    assert ball_violation(X @ D - Y @ (D.T @ D), Y) <= 1e-6 * np.linalg.norm(X @ D, axis=0).max()
+    rng = np.random.default_rng(0)
+    for _ in range(200):  # no small step of the loadings leads lower: some entries, or a group at a time
+        moved = rng.random(D.shape) < 0.3
+        if rng.random() < 0.5:
+            moved[:] = np.isin(np.arange(12), groups[rng.integers(len(groups))])[:, None]
+        V = D + 10.0 ** rng.uniform(-4, 0) * rng.standard_normal(D.shape) * moved
+        V = np.maximum(V, 0.0) if nonnegative else V
+        assert 0.5 * np.sum((X - Y @ V.T) ** 2) + penalty.value(V) >= value * (1 - 1e-10)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("name", [*GROUPINGS, None])
+def test_the_weight_from_which_on_nothing_is_left(name, nonnegative):
+    X, groups = noise(50, 12, seed=5) + 2 * np.outer(noise(50, 1, seed=4), np.arange(12) < 4), GROUPINGS.get(name)
+    X = X - X.mean(axis=0)
+    limit = alpha_max_of(Products.of(X), as_penalty(1.0, groups, nonnegative=nonnegative), radius=2.0)
+    for share, some in ((0.8, True), (1.2, False)):
+        penalty = as_penalty(share * limit, groups, nonnegative=nonnegative)
+        assert fit(X, 1, penalty=penalty, nonnegative=nonnegative, radius=2.0, tol=1e-2).value["D"].any() == some
+    if groups is None:
+        assert limit == pytest.approx(alpha_max(Products.of(X), radius=2.0), rel=2e-3)
+    if name == "disjoint" and not nonnegative:
+        exact = max(2 * np.linalg.norm(X[:, group], 2) / len(group) ** 0.5 for group in groups)
+        assert limit == pytest.approx(exact, rel=5e-3)
+    assert alpha_max_of(Products.of(X), as_penalty(1.0, [[3, 4], [4, 5]])) > 0  # most features are not penalised
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"code_alpha": 0.3},
+        {"code_alpha": 0.3, "alpha": 0.4},
+        {"alpha": 0.4, "nonnegative": True},
+        {"code_alpha": 0.3, "alpha": 0.4, "nonnegative": True},
+        {"alpha": 1.0, "groups": GROUPINGS["overlapping"]},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("k", [3, 17])
+def test_certificates_through_the_class(how, k):
+    """Each kind of term, also with more components than features: conditions recomputed from data and answer."""
+    X = noise(30, 12, seed=6)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* components are zero")  # some of 17 may be: they are in excess
+        model = princomp.SparsePCA(k, formulation="dictionary", tol=1e-7, random_state=0, **how).fit(X)
+    Y, D = model.result_.value["Y"], model.result_.value["D"]
+    assert model.certificate_.holds
+    terms = {name: how[name] for name in ("alpha", "code_alpha", "nonnegative") if name in how}
+    if "groups" in how:
+        terms = {"penalty": as_penalty(how["alpha"], how["groups"])}
+    arguments = (X.T @ Y, X @ D, Y, D)
+    if "alpha" not in how:  # the ball is that of the loadings: Y and D change places
+        arguments, terms = (X @ D, X.T @ Y, D, Y), {"alpha": how["code_alpha"]}
+        assert np.linalg.norm(D, axis=0).max() <= 1 + 1e-9
+    assert max(certificates.dictionary_kkt(*arguments, **terms)) <= 1.1e-7
+    slopes, codes = X.T @ Y - D @ (Y.T @ Y), X @ D - Y @ (D.T @ D)
+    if "alpha" in how and "groups" not in how and not how.get("nonnegative"):
+        assert l1_violation(slopes, D, how["alpha"]) <= 1.1e-7
+    if "code_alpha" in how:
+        assert l1_violation(codes, Y, how["code_alpha"]) <= 1.1e-7
+    else:
+        # Along the sphere, not between projections: the two measures differ by a small factor.
+        assert ball_violation(codes, Y) <= 3e-7 * np.linalg.norm(X @ D, axis=0).max()
+
+
+def pictures():
+    """The module that draws the pictures of the documentation."""
+    path = Path(__file__).parents[2] / "docs" / "make_pictures.py"
+    spec = importlib.util.spec_from_file_location("make_pictures", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_overlapping_windows_find_contiguous_parts(seed):
+    """The picture of the documentation: every part in one piece, and closer to what was planted than with l1."""
+    drawing = pictures()
+    X, planted = drawing.planted_parts(seed=seed)
+    pieces, overlaps = {}, {}
+    for name, model in drawing.fit_parts(X).items():
+        used = model.components_ != 0
+        pieces[name] = [label(one.reshape(16, 16), np.ones((3, 3)))[1] for one in used]
+        shared = [[(one & (part > 0)).sum() / (one | (part > 0)).sum() for one in used] for part in planted]
+        overlaps[name] = np.max(shared, axis=1)
+    assert pieces["sparse, overlapping windows"] == [1, 1, 1, 1]
+    assert np.mean(pieces["sparse, l1"]) >= 3
+    assert np.median(overlaps["sparse, overlapping windows"]) >= 0.85
+    assert np.mean(overlaps["sparse, overlapping windows"]) >= np.mean(overlaps["sparse, l1"]) + 0.1
+
+
+def test_most_variance_and_least_error_differ_as_the_documentation_says():
+    curves = pictures().best_supports(princomp.datasets.load_pitprops().correlation)
+    variance, error = curves["most variance"], curves["least error"]
+    shown = [variance[3, 0], 13 - variance[3, 1], error[3, 0], 13 - error[3, 1]]
+    page = (Path(__file__).parents[2] / "docs" / "sparse_pca.md").read_text(encoding="utf-8")
+    assert all(f"{number:.2f}" in page for number in shown)
+    assert variance[-1] == pytest.approx(error[-1], rel=1e-9)  # with all features: PCA
+
+
 def test_the_certificate_sees_what_is_wrong():
     X = noise(30, 10)
     value = fit(X, 2, alpha=1.0).value
@@ -322,7 +450,7 @@ def test_warm_starts():
         assert warm.n_iter <= 0.25 * cold.n_iter
 
 
-# --- kernels and restarts --------------------------------------------------------------------------------
+# --- kernels --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
@@ -345,30 +473,3 @@ def test_the_twin_alone_gives_the_same_fit(monkeypatch):
     compiled = fit(wine(), 4, alpha=3.0)
     monkeypatch.setattr(dictionary_blocks, "kernels", lambda name: None)
     assert fit(wine(), 4, alpha=3.0).objective == pytest.approx(compiled.objective, rel=1e-10)
-
-
-def same(a, b):
-    return a.keys() == b.keys() and all(
-        a[name].dtype == b[name].dtype and a[name].tobytes() == b[name].tobytes() for name in a
-    )
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("k", [3, 14])
-def test_restart_from_every_state(variant, k, tmp_path):
-    X, terms = Products.of(noise(30, 12)), Terms.of(k, **{"alpha": 0.3} | VARIANTS[variant])
-    begin = start(X, k, terms, np.random.default_rng(0)) | {"sweeps": np.array(12)}  # both phases in a short run
-    states = list(itertools.islice(dictionary(X, begin, terms=terms), 9))
-    copies = [{name: np.array(array) for name, array in state.value.items()} for state in states]
-    for i, copy in enumerate(copies):
-        store = Checkpoint(tmp_path / "state", "fingerprint")
-        store.save(State(copy, 0.0, 1.0, 1))
-        again = list(itertools.islice(dictionary(X, store.load()[0], terms=terms), len(states) - 1 - i))
-        for state, expected, value in zip(again, states[i + 1 :], copies[i + 1 :], strict=True):
-            assert (state.objective, state.residual, state.iteration) == (
-                expected.objective,
-                expected.residual,
-                expected.iteration,
-            )
-            assert same(state.value, value)
-    assert all(same(state.value, copy) for state, copy in zip(states, copies, strict=True))

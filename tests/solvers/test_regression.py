@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from princomp._compiled.few_nonzeros import two_products
 from princomp.data import as_rows, statistics
 from princomp.datasets import load_pitprops
 from princomp.penalties import L1
@@ -109,7 +110,7 @@ def test_data_covariance_and_products_agree(shape, ridge):
     X = random_data(*shape, seed=3)
     alpha = np.array([0.3, 0.2, 0.1])
     rows = as_rows(X)
-    products = scatter.Products(statistics.moments(rows).centered(rows))
+    products = scatter.Passes(statistics.moments(rows).centered(rows))
     sparse = as_rows(sp.csr_array(X))
     found = [
         fit(kind, 3, alpha, ridge, tol=1e-9)
@@ -117,7 +118,7 @@ def test_data_covariance_and_products_agree(shape, ridge):
             scatter.Matrix(X.T @ X),
             scatter.of_array(X),
             products,
-            scatter.Products(statistics.moments(sparse).centered(sparse)),
+            scatter.Passes(statistics.moments(sparse).centered(sparse)),
         )
     ]
     values = [objective(X.T @ X, one.value["A"], one.value["B"], alpha, ridge) for one in found]
@@ -132,7 +133,7 @@ def test_parts_of_the_scatter_are_those_of_the_matrix():
     V = np.zeros((50, 2))
     V[J] = B
     rows = as_rows(X)
-    for kind in (scatter.Matrix(S), scatter.of_array(X), scatter.Products(statistics.moments(rows).centered(rows))):
+    for kind in (scatter.Matrix(S), scatter.of_array(X), scatter.Passes(statistics.moments(rows).centered(rows))):
         for roughly, tolerance in ((False, 1e-10), (True, 1e-4)):
             once, twice = kind.restrict(J, roughly=roughly).pair(B)
             assert np.allclose(once, (S @ V)[J], rtol=tolerance)
@@ -201,6 +202,49 @@ def test_more_starts_are_no_worse():
     alone = fit(scatter.Matrix(PITPROPS), 4, 0.3, 0.1)
     best = fit(scatter.Matrix(PITPROPS), 4, 0.3, 0.1, n_init=10)
     assert best.objective <= alone.objective + 1e-9
+
+
+def test_rivals_lead_lower_on_average():
+    alpha, gains = np.full(6, 0.2), []
+    for seed in range(8):
+        data = scatter.of_array(random_data(150, 300, seed))
+        begin = regression.start(data, 6, alpha=alpha, ridge=1.0, rng=np.random.default_rng(0))
+        assert begin["rivals"] == 1
+        solve = partial(regression.block, data, alpha=alpha, ridge=1.0)
+        tried = run(solve, begin, tol=1e-5, max_iter=1000)
+        alone = run(solve, begin | {"rivals": np.array(0)}, tol=1e-5, max_iter=1000)
+        assert tried.status
+        assert tried.value["rivals"] == 0
+        assert (np.diff(tried.history.objective) <= 1e-6 * abs(tried.objective)).all()
+        gains.append(alone.objective - tried.objective)
+    assert np.mean(gains) > 1e-4
+
+
+def test_components_that_are_weighted_differently_have_no_rival():
+    begin = regression.start(scatter.Matrix(PITPROPS), 6, alpha=ALPHA, ridge=1.0, rng=np.random.default_rng(0))
+    assert begin["rivals"] == 0
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-12)])
+def test_products_with_few_nonzeros_equal_their_twins(dtype, tolerance):
+    rng = np.random.default_rng(0)
+    S, T = (M + M.T for M in rng.standard_normal((2, 40, 40)).astype(dtype))
+    B = np.where(rng.random((40, 3)) < 0.2, rng.standard_normal((40, 3)), 0.0).astype(dtype)
+    SB, TB = two_products(S, T, B)
+    assert SB.dtype == TB.dtype == dtype
+    assert np.abs(SB - S @ B).max() <= tolerance
+    assert np.abs(TB - T @ B).max() <= tolerance
+
+
+def test_few_rows_out_of_memory_take_one_pass(monkeypatch):
+    X = random_data(20, 50, seed=0)
+    rows = as_rows(X)
+    data = scatter.Passes(statistics.moments(rows).centered(rows))
+    J, B = np.array([1, 4, 30]), np.random.default_rng(0).normal(size=(3, 2))
+    once, twice = data.restrict(J).pair(B)
+    monkeypatch.setattr(scatter, "ONE_PASS", 2)
+    for one, other in zip((once, twice), data.restrict(J).pair(B), strict=True):
+        assert np.allclose(one, other, rtol=1e-10)
 
 
 @pytest.mark.parametrize("solver", ["block", "amanpg", "one-shot"])

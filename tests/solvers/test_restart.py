@@ -12,12 +12,18 @@ import pytest
 from helpers import data_with_spectrum
 from princomp.checkpoint import Checkpoint
 from princomp.data import as_rows, statistics
+from princomp.datasets import load_pitprops
 from princomp.losses import Huber
-from princomp.penalties import L1, Zero
+from princomp.manifolds import Stiefel
+from princomp.penalties import L1, Groups, Zero
 from princomp.result import State
-from princomp.solvers import krylov, optimize
+from princomp.solvers import amanpg, constrained, dictionary_start, krylov, one_shot, optimize, regression, scatter
+from princomp.solvers.dictionary import dictionary
+from princomp.solvers.dictionary_blocks import Terms
+from princomp.solvers.products import Products
 
 SHORT = 25  # states per run
+FEW = 8  # of solvers whose states are many steps
 
 
 def centred(X):
@@ -45,6 +51,38 @@ def optimize_run(loss, penalty):
     return solver, begin
 
 
+def dictionary_run(k=3, **how):
+    X, terms = Products.of(data_with_spectrum(30, 12, np.linspace(3, 1, 12))), Terms.of(k, **{"alpha": 0.3} | how)
+    begin = dictionary_start.start(X, k, terms, np.random.default_rng(0)) | {"sweeps": np.array(12)}  # both phases
+    return lambda: partial(dictionary, X, terms=terms), begin
+
+
+def regression_run(solver, ridge):
+    X = data_with_spectrum(40, 70, np.linspace(0.3, 0.1, 30))
+    alpha, rng = np.full(3, 0.3), np.random.default_rng(0)
+    if solver is one_shot.one_shot:
+        begin = one_shot.start(scatter.of_array(X), 3, rng)
+    else:
+        begin = regression.start(scatter.of_array(X), 3, alpha=alpha, ridge=ridge, rng=rng)
+    return lambda: partial(solver, scatter.of_array(X), alpha=alpha, ridge=ridge), begin
+
+
+def constrained_run(kind):
+    S = load_pitprops().correlation
+    how = {"bounds": np.array([2.2, 1.6, 1.4]), "squares": np.diag(S), "tol": 1e-9, "kind": kind}
+    return lambda: partial(constrained.constrained, lambda V: S @ V, **how), constrained.start(13)
+
+
+def canonical_run():
+    """A-ManPG with a penalty on both Stiefel manifolds, as in sparse CCA: Newton steps for the multipliers."""
+    rng = np.random.default_rng(0)
+    C = rng.normal(size=(10, 12)) / 10
+    sides = [amanpg.Side(Stiefel(np.diag(np.linspace(1, 2, d))), amanpg.RowNorms(0.05), 1.0) for d in C.shape]
+    A, B = (side.manifold.retract(np.eye(d, 2), np.zeros((d, 2))) for side, d in zip(sides, C.shape, strict=True))
+    smooth = amanpg.Smooth(lambda A, B: -np.vdot(A, C @ B), lambda A, B: -C @ B, lambda A, B: -C.T @ A)
+    return lambda: partial(amanpg.alternate, smooth, sides=tuple(sides), gamma=0.5), amanpg.start(A, B)
+
+
 RUNS = {
     "krylov": lambda: krylov_run(300, 100, np.linspace(3, 2, 100), 4),
     "krylov, space exhausted": lambda: krylov_run(300, 30, np.linspace(3, 2, 30), 4),
@@ -53,6 +91,25 @@ RUNS = {
     "optimize, L1": lambda: optimize_run(None, L1(30.0)),
     "optimize, Huber": lambda: optimize_run(Huber(1.0), Zero()),
     "optimize, Huber and L1": lambda: optimize_run(Huber(1.0), L1(10.0)),
+    "dictionary": lambda: dictionary_run(),
+    "dictionary, more components than features": lambda: dictionary_run(14),
+    "dictionary, nonnegative": lambda: dictionary_run(nonnegative=True),
+    "dictionary, nonnegative codes": lambda: dictionary_run(nonnegative_codes=True),
+    "dictionary, penalised codes too": lambda: dictionary_run(14, code_alpha=0.5),
+    "dictionary, penalised codes": lambda: dictionary_run(alpha=0.0, code_alpha=0.5),
+    "dictionary, groups": lambda: dictionary_run(penalty=Groups(0.5, [[0, 1], [2]])),
+    "regression, block": lambda: regression_run(regression.block, 1.0),
+    "regression, block, infinite ridge": lambda: regression_run(regression.block, np.inf),
+    "regression, A-ManPG": lambda: regression_run(amanpg.sparse_pca, 1.0),
+    "regression, A-ManPG, infinite ridge": lambda: regression_run(amanpg.sparse_pca, np.inf),
+    "regression, A-ManPG, ten steps to a state": lambda: regression_run(partial(amanpg.sparse_pca, steps=10), 1.0),
+    "regression, one shot": lambda: regression_run(one_shot.one_shot, 1.0),
+    "regression, one shot, infinite ridge": lambda: regression_run(one_shot.one_shot, np.inf),
+    "constrained, schur": lambda: constrained_run("schur"),
+    "constrained, hotelling": lambda: constrained_run("hotelling"),
+    "constrained, projection": lambda: constrained_run("projection"),
+    "constrained, generalised": lambda: constrained_run("generalised"),
+    "A-ManPG, both sides penalised": lambda: canonical_run(),
 }
 
 
@@ -91,7 +148,8 @@ def through_a_file(value, folder):
 def run(request, monkeypatch):
     monkeypatch.setattr(krylov, "BASIS_COLUMNS", 40)  # so that the short run also holds thick restarts
     solver, begin = RUNS[request.param]()
-    return solver, begin, short_run(solver(), begin, SHORT)
+    many_steps = request.param.startswith(("dictionary", "regression", "A-ManPG"))
+    return solver, begin, short_run(solver(), begin, FEW if many_steps else SHORT)
 
 
 def test_a_run_is_long_enough_to_mean_something(run):
@@ -100,7 +158,7 @@ def test_a_run_is_long_enough_to_mean_something(run):
 
 def test_the_same_start_gives_the_same_states(run):
     solver, begin, states = run
-    assert_same_states(short_run(solver(), begin, SHORT), states)
+    assert_same_states(short_run(solver(), begin, len(states)), states)
 
 
 def test_states_are_not_changed_by_later_steps(run):

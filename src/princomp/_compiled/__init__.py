@@ -12,7 +12,16 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-NAMES = ("sparse_gram", "dictionary_sweeps")  # all modules of kernels, for whoever wants them compiled ahead of time
+# All modules of kernels, for whoever wants them compiled ahead of time.
+NAMES = (
+    "sparse_gram",
+    "dictionary_sweeps",
+    "missing_em",
+    "cardinality_nodes",
+    "group_prox",
+    "cardinality_search",
+    "few_nonzeros",
+)
 
 
 @cache

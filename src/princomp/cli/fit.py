@@ -38,6 +38,7 @@ from princomp.cli.tables import write_table
 # All that a fit may write.
 FILES = [
     "config.toml",
+    "imputed.csv",
     "loadings.csv",
     "model.princomp",
     "report.html",
@@ -47,6 +48,7 @@ FILES = [
 ]
 COMPONENTS = 10  # unless asked for otherwise
 COLOURS = 12  # a text column with more values than this colours nothing
+BOUNDS = ("lower", "upper", "gap", "proved", "nodes", "seconds")  # what some certificates say of each component
 EXTRAS = {"pyarrow": "io", "jinja2": "report"}
 
 
@@ -182,6 +184,9 @@ def _run(
     names = feature_names(estimator)
     with log.busy("Writing the results"):
         _write(place, rows, estimator, names, scores, options)
+        for name, columns in (method.tables(estimator, rows) if method.tables else {}).items():
+            with place.path(name).open("wb") as file:
+                write_table(file, columns, raw=options["raw_csv"])
     seconds = {"read": read_in - begin, "fit": fitted - read_in, "write": time.perf_counter() - fitted}
     summary = {
         **summarise(estimator, method.name),
@@ -307,10 +312,20 @@ def summarise(estimator: Any, method: str) -> dict[str, Any]:
             "dominant": certificate.dominant,
             "holds": certificate.holds,
             "sentence": str(certificate),
+            **{
+                name: [_plain(value) for value in getattr(certificate, name)]
+                for name in BOUNDS
+                if hasattr(certificate, name)
+            },
         },
         "status": {"code": status.code, "sentence": status.sentence},
         "n_iter": int(estimator.n_iter_),
     }
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy number for JSON."""
+    return value.item() if value.dtype.kind in "bi" else _finite(value)
 
 
 def _finite(number: Any) -> float | None:

@@ -253,3 +253,60 @@ def _block_to_multiply(X: Centered, j: int, rows: slice) -> Any:
 def _apply_block(block: Any, rows: slice, other: Array) -> Array:
     product: Array = block @ other.T if isinstance(block, np.ndarray) else block.cross(other)
     return product
+
+
+# Where cells are missing.
+
+
+@dataclass(frozen=True)
+class ObservedMoments:
+    """Counts, means and squared deviations of the observed cells of X, rows counted by their weights."""
+
+    total: float  # sum of the weights of all rows
+    counts: Array  # (p,) of the rows that have a column
+    mean: Array  # (p,)
+    squares: Array  # (p,)
+
+    @property
+    def cells(self) -> float:
+        """How many cells are observed."""
+        return float(self.counts.sum())
+
+    @property
+    def variance(self) -> float:
+        """The mean over columns of their variances, divisor n."""
+        return float(np.mean(self.squares / np.where(self.counts > 0, self.counts, 1.0)))
+
+
+def _has_nan(block: Any, rows: slice) -> Array:
+    cells = block if isinstance(block, np.ndarray) else block.data
+    # The minimum of cells of which one is NaN is NaN; no array of truth values is made.
+    return np.asarray(int(cells.size > 0 and cells.dtype.kind == "f" and bool(np.isnan(cells.min()))))
+
+
+def has_nan(rows: Rows) -> bool:
+    """Tell whether a cell is missing."""
+    return bool(rows.reduce(_has_nan))
+
+
+def _observed_sums(block: Array, rows: slice, weight: Array | None) -> tuple[Array, Array, Array, Array]:
+    weights = np.ones(len(block)) if weight is None else weight[rows]
+    observed = ~np.isnan(block)
+    filled = np.where(observed, block, 0.0)
+    return np.asarray(weights.sum()), weights @ observed, weights @ filled, weights @ filled**2
+
+
+def observed_moments(rows: Rows, weight: Array | None = None, factor: float = 1.0) -> ObservedMoments:
+    """Return moments of the observed cells of X, squares in the units of X times ``factor``, in two passes.
+
+    The first finds the mean, the second deviations from it.
+    """
+    p = rows.shape[1]
+    mean = shift(rows)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(2):
+            X = Centered(rows, mean, np.full(p, factor), dense_tiles=True)
+            total, counts, sums, squares = X.reduce(_observed_sums, weight)
+            away = sums / np.where(counts > 0, counts, 1.0)
+            mean = mean + away / factor
+        return ObservedMoments(float(total), counts, mean, squares - counts * away**2)

@@ -1,4 +1,4 @@
-"""Small data sets with a known truth: two published tables and seeded synthetic families.
+"""Small data sets with a known truth: three published tables and seeded synthetic families.
 
 Each function returns a frozen dataclass: the data first, then what is known about it. Nothing is
 downloaded, and the global random state is neither read nor changed.
@@ -24,6 +24,7 @@ from princomp.datasets.shapes import (
     make_height_weight,
     make_swiss_roll,
 )
+from princomp.datasets.tobamovirus import Tobamovirus, load_tobamovirus
 from princomp.datasets.wine import Wine, load_wine
 
 __all__ = [
@@ -36,8 +37,10 @@ __all__ = [
     "SparseComponents",
     "Spiked",
     "SwissRoll",
+    "Tobamovirus",
     "Wine",
     "load_pitprops",
+    "load_tobamovirus",
     "load_wine",
     "make_circles",
     "make_decay",

@@ -1,7 +1,9 @@
 """Estimators: thin scikit-learn classes that validate, wrap, solve and store; the loops are in solvers."""
 
 from princomp.estimators.pca import PCA
+from princomp.estimators.probabilistic_mixture import ProbabilisticPCAMixture
+from princomp.estimators.probabilistic_pca import ProbabilisticPCA
 from princomp.estimators.sparse_cca import SparseCCA
 from princomp.estimators.sparse_pca import SparsePCA
 
-__all__ = ["PCA", "SparseCCA", "SparsePCA"]
+__all__ = ["PCA", "ProbabilisticPCA", "ProbabilisticPCAMixture", "SparseCCA", "SparsePCA"]

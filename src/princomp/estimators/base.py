@@ -167,6 +167,14 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         return int(self.n_components_)
 
 
+def check_count(name: str, value: Any, most: int | None = None) -> None:
+    """Complain about a parameter that is not an integer from 1 on, to ``most`` if that is given."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < 1 or (most is not None and value > most):
+        bounds = "of at least 1" if most is None else f"from 1 to {most}"
+        raise ValueError(f"{name} must be an integer {bounds}, got {value!r}.")
+
+
 def _back(block: Array, rows: slice, back: Array, mean: Array) -> Array:
     return block @ back + mean
 

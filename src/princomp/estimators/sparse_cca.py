@@ -19,7 +19,7 @@ from princomp.manifolds import Stiefel
 from princomp.progress import watch, with_callbacks
 from princomp.result import Result, State, run
 from princomp.solvers.amanpg import RowNorms, Side, Smooth, alternate, start
-from princomp.solvers.regression import soft
+from princomp.solvers.regression_face import soft
 
 Array = NDArray[Any]
 
@@ -157,7 +157,7 @@ class SparseCCA(Estimator):
                 max_iter=self.max_iter,
                 callback=tell,
                 checkpoint=self.checkpoint,
-                fingerprint=self._fingerprint(x_rows) if self.checkpoint is not None else "",
+                fingerprint="" if self.checkpoint is None else self._fingerprint(x_rows) + self._fingerprint(y_rows),
             )
             result = sparse_cca(U, V, k, self.alpha_x_, self.alpha_y_, solve)
         self.x_weights_, self.y_weights_ = result.value["A"], result.value["B"]

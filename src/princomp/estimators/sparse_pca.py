@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from princomp.data import Centered
 from princomp.estimators.base import Estimator
 from princomp.estimators.explained import Kind, explained_variance
 from princomp.estimators.sparse.problem import Found, Problem
@@ -26,10 +25,29 @@ from princomp.result import Certificate, History, Result, State, Status
 
 Array = NDArray[Any]
 
-FORMULATIONS = ("dictionary", "regression", "constrained")
+FORMULATIONS = ("cardinality", "dictionary", "regression", "constrained")
 SCORES = ("projection", "least-squares")
 # Factors that go with the loadings: when a component changes its sign, so do these.
 COMPANIONS = {"D": "Y", "B": "A"}
+# Parameters that mean something to some formulations only: (default, formulations).
+OWNERS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "code_alpha": (None, ("dictionary",)),
+    "radius": (1.0, ("dictionary",)),
+    "groups": (None, ("dictionary", "cardinality")),
+    "nonnegative": (False, ("dictionary", "cardinality")),
+    "ridge": (None, ("regression",)),
+    "solver": (None, ("regression",)),
+    "bound": (None, ("constrained",)),
+    "deflation": ("schur", ("constrained", "cardinality")),
+    "certify": (False, ("cardinality",)),
+    "node_limit": (None, ("cardinality",)),
+    "time_limit": (None, ("cardinality",)),
+    "retain": (0.9, ("cardinality",)),
+    "include": (None, ("cardinality",)),
+    "exclude": (None, ("cardinality",)),
+    "alpha": (None, ("dictionary", "regression")),
+    "alpha_share": (None, ("dictionary", "regression")),
+}
 
 
 class SparsePCA(Estimator):
@@ -41,6 +59,8 @@ class SparsePCA(Estimator):
     ==============  ==================================================================================================
     formulation     problem
     ==============  ==================================================================================================
+    cardinality     :math:`\max v^\top S v`, :math:`\|v\|_2 = 1`, at most ``nonzeros`` features, one after the other,
+                    with a bound on what could be better (``certificate_``)
     dictionary      :math:`\min \frac12 \|X - Y D^\top\|^2 + \alpha \|D\|_1`, columns of Y in a ball: the objective of
                     scikit-learn's SparsePCA
     regression      :math:`\min \mathrm{tr}(B^\top S B) - 2\,\mathrm{tr}(A^\top S B) + \rho \|B\|^2 + \sum_j \alpha_j
@@ -53,16 +73,29 @@ class SparsePCA(Estimator):
     ----------
     n_components : int or None, default None
         How many; None for min(n, p). "dictionary" allows more than features.
-    formulation : {"auto", "dictionary", "regression", "constrained"}, default "auto"
-        As above; "auto" is "constrained" if ``bound`` is given, "regression" if ``ridge`` or ``solver`` is, else
-        "dictionary".
+    formulation : {"auto", "cardinality", "dictionary", "regression", "constrained"}, default "auto"
+        As above; "auto" is "constrained" if ``bound`` is given, "regression" if ``ridge`` or ``solver`` is,
+        "dictionary" if ``alpha``, ``alpha_share``, ``code_alpha`` or ``radius`` is, else "cardinality".
     alpha : float or (k,) array, optional
         Weight of the l1 norm. It refers to X'X, not to a covariance: twice the rows want twice the alpha ("regression")
         or 1.4 times ("dictionary").
     alpha_share : float, optional
         The same as a share of the alpha from which on nothing is left; 0.1 when neither is given.
     nonzeros : int or list of int, optional
-        Instead: how many features each component should use. The alpha is looked for.
+        Instead: how many features (or groups) each component may use. The penalised formulations look for the alpha
+        that leaves so many.
+    retain : float, default 0.9
+        For "cardinality" without ``nonzeros``: the fewest features are looked for with which a component has this
+        share of the largest variance there is, the leading eigenvalue of the deflated S.
+    certify : bool, default False
+        For "cardinality": prove by branch and bound how good each component is, given those before it, and replace it
+        if a better one turns up. Without it there is a bound too, a cheap one.
+    node_limit, time_limit : int and float, optional
+        For ``certify``: subproblems, and seconds, for the proof of each component. Cut off, it still is a proof, of a
+        larger gap. A node limit gives the same answer on every computer.
+    include, exclude : list of int or str, optional
+        For "cardinality": features, by number or name, that each component must be allowed to use (they count), and
+        that none may use.
     ridge : float, optional
         For "regression", from 0 to infinity; by default 1e-6 of the leading eigenvalue.
     radius : float, default 1
@@ -72,15 +105,16 @@ class SparsePCA(Estimator):
     bound : float, optional
         For "constrained": from 1 (one feature) to sqrt(p) (no bound); by default 0.4 sqrt(p), at least 1.
     groups : list of lists of int, or (p,) labels, optional
-        For "dictionary": features that enter together; disjoint, nested or overlapping.
+        Features that enter together: for "dictionary" disjoint, nested or overlapping; for "cardinality" disjoint, a
+        group counting as one.
     nonnegative : bool, default False
-        For "dictionary": no negative loadings.
+        For "dictionary" and "cardinality": no negative loadings.
     solver : {"block", "amanpg", "one-shot"}, optional
         For "regression": "block" by default.
     deflation : {"schur", "projection", "generalised", "hotelling"}, default "schur"
-        For "constrained": what is left for the next component.
+        For "constrained" and "cardinality": what is left for the next component.
     n_init : int, default 1
-        Starts, of which the best is kept.
+        Starts, of which the best is kept ("regression"; "cardinality" always has many).
     scores : {"projection", "least-squares"}, optional
         What `transform` gives: X times loadings, or the least-squares coefficients of X in the loadings (the default
         of "dictionary").
@@ -89,14 +123,15 @@ class SparsePCA(Estimator):
     tol : float, default 1e-5
         Bound on the relative residual of the optimality conditions.
     max_iter : int, default 1000
-        Bound on iterations.
+        Bound on iterations; for "cardinality" on those of each component.
     random_state, verbose, callback, checkpoint
         As in `PCA`.
 
     Attributes
     ----------
     components_ : (k, p) array
-        Unit rows; the entry of largest magnitude is positive. A row of zeros means that nothing was worth its penalty.
+        Unit rows; the entry of largest magnitude is positive. A row of zeros means that nothing was worth its penalty,
+        or that nothing was left.
     nonzeros_ : (k,) array of int
         Features that each component uses.
     alpha_ : array or None
@@ -112,16 +147,22 @@ class SparsePCA(Estimator):
         ``status``, ``history``.
     certificate_ : Certificate
         Residual of the optimality conditions. These problems are not convex: it certifies that no small step helps.
+        For "cardinality" it has an entry per component of ``lower`` (its variance, as those before it left it),
+        ``upper`` (no component of as many features has more), ``gap`` = (upper - lower) / upper, ``proved``, ``nodes``
+        and ``seconds``.
 
     Examples
     --------
     >>> from princomp import SparsePCA
     >>> from princomp.datasets import load_wine
     >>> wine = load_wine()
-    >>> sparse = SparsePCA(3, formulation="regression", nonzeros=4, scale=True, random_state=0).fit(wine.X)
+    >>> sparse = SparsePCA(3, nonzeros=4, scale=True, certify=True).fit(wine.X)
     >>> sparse.nonzeros_
     array([4, 4, 4])
-    >>> bool(sparse.certificate_.holds)
+    >>> print(sparse.certificate_)
+    All 3 components are proved best, each given those before it.
+    >>> penalised = SparsePCA(3, formulation="regression", nonzeros=4, scale=True, random_state=0).fit(wine.X)
+    >>> bool(penalised.explained_variance_.sum() < sparse.explained_variance_.sum())
     True
     """
 
@@ -133,6 +174,12 @@ class SparsePCA(Estimator):
         alpha: Any = None,
         alpha_share: Any = None,
         nonzeros: int | Sequence[int] | None = None,
+        retain: float = 0.9,
+        certify: bool = False,
+        node_limit: int | None = None,
+        time_limit: float | None = None,
+        include: Any = None,
+        exclude: Any = None,
         ridge: float | None = None,
         radius: float = 1.0,
         code_alpha: float | None = None,
@@ -157,6 +204,12 @@ class SparsePCA(Estimator):
         self.alpha = alpha
         self.alpha_share = alpha_share
         self.nonzeros = nonzeros
+        self.retain = retain
+        self.certify = certify
+        self.node_limit = node_limit
+        self.time_limit = time_limit
+        self.include = include
+        self.exclude = exclude
         self.ridge = ridge
         self.radius = radius
         self.code_alpha = code_alpha
@@ -224,11 +277,11 @@ class SparsePCA(Estimator):
         found = standardise(rows, center=self.center, scale=self.scale, names=names)
         with watch(self, X) as tell:
             drive = partial(self._run, rows, tell, max_iter=self.max_iter)
-            problem = self._problem(found.X, None, k, found.total, found.unit, drive)
+            how: dict[str, Any] = {"freedom": rows.shape[0] - 1.0, "tell": tell}
+            problem = Problem(found.X, None, k, found.total, found.unit, self._asked(), self._generator(), drive, **how)
             answer = self._solve(formulation, problem)
-        freedom = rows.shape[0] - 1.0
         self.n_samples_: int | None = rows.shape[0]
-        self._keep(formulation, problem, answer, freedom, found.mean, found.scale, rows.dtype)
+        self._keep(formulation, problem, answer, found.mean, found.scale, rows.dtype)
 
     def _fit_covariance(self, S: Any, n_samples: int | None) -> None:
         matrix, dtype = self._open_covariance(S, n_samples)
@@ -243,22 +296,46 @@ class SparsePCA(Estimator):
         matrix = freedom * (matrix + matrix.T) / 2
         with watch(self, S) as tell:
             drive = partial(self._run_without_checkpoint, tell)
-            problem = self._problem(None, matrix, k, float(np.trace(matrix)), 1.0, drive)
+            how: dict[str, Any] = {"freedom": freedom, "tell": tell}
+            total = float(np.trace(matrix))
+            problem = Problem(None, matrix, k, total, 1.0, self._asked(), self._generator(), drive, **how)
             answer = self._solve(formulation, problem)
         self.n_samples_ = n_samples
-        self._keep(formulation, problem, answer, freedom, np.zeros(p), deviation, dtype)
+        self._keep(formulation, problem, answer, np.zeros(p), deviation, dtype)
 
     def _run_without_checkpoint(self, tell: Any, *args: Any, **kwargs: Any) -> Result:
         from princomp.result import run
 
         if self.checkpoint is not None:
             raise ValueError("checkpoint is for fit, not for fit_covariance.")
-        return run(*args, callback=tell, max_iter=self.max_iter, **kwargs)
+        return run(*args, callback=tell, **{"max_iter": self.max_iter} | kwargs)
 
-    def _problem(
-        self, X: Centered | None, S: Array | None, k: int, total: float, unit: float, drive: Callable[..., Result]
-    ) -> Problem:
-        return Problem(X, S, k, total, unit, self.get_params(deep=False), self._generator(), drive)
+    def _asked(self) -> dict[str, Any]:
+        """Return the parameters, features by number."""
+        parameters = self.get_params(deep=False)
+        for name in ("include", "exclude"):
+            if parameters[name] is not None:
+                parameters[name] = self._numbers(parameters[name], name)
+        return parameters
+
+    def _numbers(self, features: Any, parameter: str) -> list[int]:
+        """Return features given by number or name as numbers."""
+        names = getattr(self, "feature_names_in_", None)
+        known = {} if names is None else {name: j for j, name in enumerate(names)}
+        numbers = []
+        for feature in [features] if isinstance(features, str | Integral) else features:
+            number: Any = feature
+            if isinstance(feature, str):
+                number = known.get(feature, int(feature) if feature.isdecimal() else None)
+            whole = isinstance(number, Integral) and not isinstance(number, bool)
+            if not whole or not 0 <= int(number) < self.n_features_in_:
+                hint = "features have no names here" if names is None else "see feature_names_in_"
+                raise ValueError(
+                    f"{parameter} names the feature {feature!r}, which is none: give numbers from 0 to "
+                    f"{self.n_features_in_ - 1}, or names ({hint})."
+                )
+            numbers.append(int(number))
+        return sorted(set(numbers))
 
     def _solve(self, formulation: str, problem: Problem) -> Found:
         if problem.total <= 0:
@@ -277,23 +354,36 @@ class SparsePCA(Estimator):
         if not (isinstance(self.radius, Real) and self.radius > 0):
             raise ValueError(f"radius must be a number above 0, got {self.radius!r}.")
         self._check_limits()
-        formulation = self.formulation
-        if formulation == "auto":
-            regression = self.ridge is not None or self.solver is not None
-            formulation = "constrained" if self.bound is not None else "regression" if regression else "dictionary"
-        only = {
-            "dictionary": {"code_alpha": None, "groups": None, "nonnegative": False, "radius": 1.0},
-            "regression": {"ridge": None, "solver": None},
-            "constrained": {"bound": None, "deflation": "schur"},
-        }
-        for owner, parameters in only.items():
-            for name, default in parameters.items():
-                value = getattr(self, name)
-                if owner != formulation and not (value is default or value == default):
-                    raise ValueError(f'{name} is for formulation="{owner}", but this fit is "{formulation}".')
-        if formulation == "constrained" and (self.alpha is not None or self.alpha_share is not None):
-            raise ValueError('formulation="constrained" has a bound, not an alpha.')
+        formulation = self._formulation()
+        for name, (default, owners) in OWNERS.items():
+            value = getattr(self, name)
+            if formulation not in owners and not (value is default or value == default):
+                owner = " or ".join(f'"{owner}"' for owner in owners)
+                raise ValueError(f'{name} is for formulation={owner}, but this fit is "{formulation}".')
+        self._check_proof()
         return formulation
+
+    def _formulation(self) -> str:
+        """Return the formulation asked for, or the one that the parameters given belong to."""
+        if self.formulation != "auto":
+            return self.formulation
+        if self.bound is not None:
+            return "constrained"
+        if self.ridge is not None or self.solver is not None:
+            return "regression"
+        penalised = any(getattr(self, name) is not None for name in ("alpha", "alpha_share", "code_alpha"))
+        return "dictionary" if penalised or self.radius != 1 else "cardinality"
+
+    def _check_proof(self) -> None:
+        """Complain about limits of a proof that mean nothing."""
+        if self.nonzeros is not None and self.retain != OWNERS["retain"][0]:
+            raise ValueError("Give nonzeros or retain, not both.")
+        if not (self.node_limit is None or (isinstance(self.node_limit, Integral) and self.node_limit >= 1)):
+            raise ValueError(f"node_limit must be an integer of at least 1, or None; got {self.node_limit!r}.")
+        if not (self.time_limit is None or (isinstance(self.time_limit, Real) and self.time_limit > 0)):
+            raise ValueError(f"time_limit must be a number above 0, or None; got {self.time_limit!r}.")
+        if not self.certify and (self.node_limit is not None or self.time_limit is not None):
+            raise ValueError("node_limit and time_limit are for certify=True.")
 
     def _count(self, most: int, formulation: str) -> int:
         k = self.n_components
@@ -305,14 +395,13 @@ class SparsePCA(Estimator):
             raise ValueError(f"n_components must be an integer of at least 1{upper}, or None; got {k!r}.")
         return int(k)
 
-    def _keep(
-        self, formulation: str, problem: Problem, found: Found, freedom: float, mean: Array, scale: Any, dtype: Any
-    ) -> None:
+    def _keep(self, formulation: str, problem: Problem, found: Found, mean: Array, scale: Any, dtype: Any) -> None:
         """Derive all attributes: the one place."""
+        freedom = problem.freedom
         size = np.linalg.norm(found.loadings, axis=0)
         V = np.divide(found.loadings, size, out=np.zeros_like(found.loadings), where=size > 0)
         sign = signs(V)
-        V = V * sign
+        V = V * sign + 0.0  # no -0.0
         self.formulation_ = formulation
         self.n_components_ = problem.k
         self.mean_ = mean.astype(dtype)
@@ -333,9 +422,10 @@ class SparsePCA(Estimator):
         self.n_iter_ = max(self.result_.n_iter, 1)
         empty = int((self.nonzeros_ == 0).sum())
         if empty and problem.total > 0 and self.result_.status:
+            why = "the others leave nothing" if formulation == "cardinality" else "nothing was worth the penalty"
+            advice = "Ask" if formulation == "cardinality" else "Lower alpha, or ask"
             warnings.warn(
-                f"{empty} of {problem.k} components are zero: nothing was worth the penalty. Lower alpha, or ask for "
-                "fewer components.",
+                f"{empty} of {problem.k} components are zero: {why}. {advice} for fewer components.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -360,6 +450,38 @@ class SparsePCA(Estimator):
         in_safe_units = explained_variance(self._images, self.components_.astype(np.float64).T, kind)
         with np.errstate(over="ignore"):
             return in_safe_units / self._unit / self._unit
+
+    def deflated_covariance(self, S: Any, component: int) -> Array:
+        """Return what the components before left of a covariance matrix: what a proof in ``certificate_`` is about.
+
+        Parameters
+        ----------
+        S : (p, p) array
+            The covariance of the data (n - 1), or the matrix given to `fit_covariance`.
+        component : int
+            The number of the component, from 0.
+
+        Returns
+        -------
+        (p, p) array
+            For `princomp.certificates.verify`.
+
+        Examples
+        --------
+        >>> from princomp import SparsePCA, certificates
+        >>> from princomp.datasets import load_pitprops
+        >>> S = load_pitprops().correlation
+        >>> sparse = SparsePCA(2, nonzeros=5, certify=True).fit_covariance(S)
+        >>> bool(certificates.verify(sparse.deflated_covariance(S, 1), sparse.certificate_.proofs[1]))
+        True
+        """
+        from princomp.estimators.sparse.cardinality import deflated
+
+        check_is_fitted(self, "components_")
+        matrix = np.asarray(S, dtype=np.float64)
+        if self.scale_ is not None:
+            matrix = matrix / np.outer(self.scale_, self.scale_)
+        return deflated(matrix, self.result_.value["V"][:, :component], self.deflation)
 
     @property
     def loadings_(self) -> Array:

@@ -9,7 +9,8 @@ from os import PathLike
 from typing import Any, get_type_hints
 
 from princomp._version import __version__
-from princomp.estimators import PCA, SparsePCA
+from princomp.estimators import PCA, SparseCCA, SparsePCA
+from princomp.estimators.probabilistic_pca import ProbabilisticPCA
 from princomp.persistence import archive
 from princomp.persistence.archive import ModelFileError, naming
 from princomp.persistence.checks import Array, Length, Names, Numbers, fits, matches
@@ -66,6 +67,28 @@ MODELS = {
         },
         optional=("feature_names_in_", "trace_"),
     ),
+    "ProbabilisticPCA": Model(
+        ProbabilisticPCA,
+        {
+            "weights_": Numbers("p k"),
+            "components_": Numbers("k p"),
+            "mean_": Numbers("p"),
+            "_mean": Numbers("p"),
+            "_noise": float,
+            "noise_variance_": float,
+            "explained_variance_": Numbers("k"),
+            "explained_variance_ratio_": Numbers("k"),
+            "log_likelihood_": float | None,
+            "n_components_": Length("k"),
+            "n_features_in_": Length("p"),
+            "n_samples_": int | None,
+            "n_iter_": int,
+            "method_": str,
+            "result_": Result,
+            "certificate_": Certificate,
+            "feature_names_in_": Names("p"),
+        },
+    ),
     "SparsePCA": Model(
         SparsePCA,
         {
@@ -89,6 +112,28 @@ MODELS = {
             "feature_names_in_": Names("p"),
         },
         optional=("feature_names_in_",),
+    ),
+    "SparseCCA": Model(
+        SparseCCA,
+        {
+            "x_weights_": Numbers("p k"),
+            "y_weights_": Numbers("q k"),
+            "components_": Numbers("k p"),
+            "correlations_": Numbers("k"),
+            "x_mean_": Numbers("p"),
+            "y_mean_": Numbers("q"),
+            "x_scale_": Numbers("p"),
+            "y_scale_": Numbers("q"),
+            "alpha_x_": float,
+            "alpha_y_": float,
+            "n_components_": Length("k"),
+            "n_features_in_": Length("p"),
+            "n_samples_": int,
+            "n_iter_": int,
+            "result_": Result,
+            "certificate_": Certificate,
+            "feature_names_in_": Names("p"),
+        },
     ),
 }
 

@@ -27,6 +27,8 @@ from typing import Any, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp.certificates import CardinalityCertificate, Leaves
+from princomp.estimators.sparse.certificate import SparseCertificate
 from princomp.losses import Huber, Squared
 from princomp.penalties import L1, Groups, NonNegative, OverlappingGroups, Tree, Zero
 from princomp.persistence.archive import ModelFileError
@@ -38,7 +40,11 @@ Array = NDArray[Any]
 # The only objects a file may hold. A new loss or penalty is added here.
 _PENALTIES = (Zero, L1, NonNegative, Groups, Tree, OverlappingGroups)
 OBJECTS: dict[str, Any] = {
-    kind.__name__: kind for kind in (Squared, Huber, *_PENALTIES, Result, Certificate, Status, History)
+    kind.__name__: kind
+    for kind in (
+        *(Squared, Huber, *_PENALTIES, Result, Certificate, Status, History),
+        *(SparseCertificate, CardinalityCertificate, Leaves),
+    )
 }
 DTYPES = {"b": ("|b1",), "i": ("<i4", "<i8"), "u": ("<i4", "<i8"), "f": ("<f4", "<f8")}  # by the kind of a dtype
 LONG_LIST = 16  # numbers; a longer list is kept as an array

@@ -12,6 +12,11 @@ Array = NDArray[Any]
 
 LONGEST = 120  # characters of a name that are shown
 
+BOUNDS_MEAN = (
+    "A bound holds for these data, and for a component given those before it: together other components may explain "
+    "more, and another sample may choose other features."
+)
+
 # What would be invisible or break a line, turn the reading direction, or cannot be written as UTF-8.
 UNSHOWABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
@@ -87,13 +92,25 @@ def verdict(certificate: Any) -> str:
         return "Not certified: the residual is above the bound."
     if certificate.dominant:
         return "Certified: these are the leading components."
+    if (proved := getattr(certificate, "proved", None)) is not None:
+        return _verdict_by_component(proved)
     if certificate.scope == "global":
         return "Certified: no better answer exists."
     return "Certified as a local answer: no small step improves it."
 
 
+def _verdict_by_component(proved: Array) -> str:
+    if proved.all():
+        return "Certified: no better components exist, each given those before it."
+    if not proved.any():
+        return "Certified within bounds: how much better a component could be is known."
+    return f"Certified: {int(proved.sum())} of {len(proved)} components are proved best, the others within bounds."
+
+
 def assurance(certificate: Any) -> list[str]:
     """Say what the numbers of a certificate mean."""
+    if hasattr(certificate, "sentences"):
+        return [*certificate.sentences(), BOUNDS_MEAN]
     size = f"The residual is {certificate.residual:.1e}; up to {certificate.tol:.0e} was allowed."
     return [f"{size} {_residual(certificate)}", _meaning(certificate)]
 

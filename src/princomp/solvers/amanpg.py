@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from princomp.manifolds import Euclidean, Manifold, Stiefel
 from princomp.penalties import Penalty, Zero
 from princomp.result import Callback, Result, State, Value, run
-from princomp.solvers.regression import soft, stationarity
+from princomp.solvers.regression import stationarity
+from princomp.solvers.regression_face import soft
 from princomp.solvers.scatter import Scatter
 
 Array = NDArray[Any]
@@ -174,6 +175,7 @@ def alternate(
     sides: tuple[Side, Side],
     gamma: float,
     measure: Callable[[Array, Array], float] | None = None,
+    steps: int = 1,
 ) -> Iterator[State]:
     """Yield states of falling F.
 
@@ -190,6 +192,8 @@ def alternate(
         Backtracking.
     measure : callable, optional
         (A, B) -> residual, instead of the absolute one of the module's docstring.
+    steps : int
+        Steps to a state; ``iteration`` counts states.
 
     Yields
     ------
@@ -204,12 +208,13 @@ def alternate(
 
     D = tangent_step(left, A, smooth.gradient_a(A, B))
     while True:
-        A, first = _search(left, A, D, lambda A, B=B: total(A, B), gamma)  # type: ignore[misc]
-        D = tangent_step(right, B, smooth.gradient_b(A, B))
-        B, second = _search(right, B, D, lambda B, A=A: total(A, B), gamma)  # type: ignore[misc]
+        for _ in range(steps):
+            A, first = _search(left, A, D, lambda A, B=B: total(A, B), gamma)  # type: ignore[misc]
+            D = tangent_step(right, B, smooth.gradient_b(A, B))
+            B, second = _search(right, B, D, lambda B, A=A: total(A, B), gamma)  # type: ignore[misc]
+            lowest = np.minimum(lowest, [first, second])
+            D = tangent_step(left, A, smooth.gradient_a(A, B))
         iteration += 1
-        lowest = np.minimum(lowest, [first, second])
-        D = tangent_step(left, A, smooth.gradient_a(A, B))
         if measure is None:
             D_B = tangent_step(right, B, smooth.gradient_b(A, B))
             residual = float(np.hypot(np.linalg.norm(D) / left.step, np.linalg.norm(D_B) / right.step))
@@ -278,7 +283,9 @@ def _newton(side: Side, A: Array, gradient: Array) -> Array:
     return manifold.project(A, D) if np.linalg.norm(E) > 1e3 * goal else D
 
 
-def sparse_pca(scatter: Scatter, value: Value, *, alpha: Array, ridge: float, gamma: float = 0.5) -> Iterator[State]:
+def sparse_pca(
+    scatter: Scatter, value: Value, *, alpha: Array, ridge: float, gamma: float = 0.5, steps: int = 1
+) -> Iterator[State]:
     """Yield states of `alternate` for `princomp.solvers.regression`'s objective, with its relative residual.
 
     Both sub-problems are closed form. The step size for B is 1 / L of the quadratic, 1/2 for infinite ridge, where it
@@ -297,6 +304,8 @@ def sparse_pca(scatter: Scatter, value: Value, *, alpha: Array, ridge: float, ga
         From 0 to infinity.
     gamma : float
         Backtracking.
+    steps : int
+        Steps to a state; ``iteration`` counts states.
 
     Yields
     ------
@@ -318,7 +327,7 @@ def sparse_pca(scatter: Scatter, value: Value, *, alpha: Array, ridge: float, ga
         return stationarity(A, B, times_a(A), times_b(B), alpha, ridge)
 
     begin = {"lowest": np.ones(2)} | dict(value)
-    for state in alternate(smooth, begin, sides=(left, right), gamma=gamma, measure=measure):
+    for state in alternate(smooth, begin, sides=(left, right), gamma=gamma, measure=measure, steps=steps):
         found = dict(state.value) | {"largest": value["largest"]}
         yield State(found, state.objective, state.residual, state.iteration)
 

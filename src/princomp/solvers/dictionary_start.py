@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp.penalties import Penalty
 from princomp.result import State, Value
 from princomp.solvers import krylov
 from princomp.solvers.dictionary import SWEEPS, begin, exchange
@@ -27,6 +28,8 @@ ROUGHLY = 1e-2  # accuracy of one factor, begun from the other
 NOTHING = 1e-10  # singular values this small beside the first are rounding
 WARM_SWEEPS = 5  # block sweeps from a start that was given: it is near a minimum
 EXPECTED_STEPS = 300  # of a fit
+ASCENT = 1e-3  # relative accuracy of the largest weight of a penalty
+HUGE = 1e30  # a step that leaves nothing that is penalised
 
 
 def start(
@@ -126,6 +129,42 @@ def alpha_max(X: Products, radius: float = 1.0) -> float:
     For a penalty on the codes alone, ask with ``X.T``.
     """
     return radius * float(np.sqrt(X.squares.max()))
+
+
+def alpha_max_of(X: Products, penalty: Penalty, radius: float = 1.0) -> float:
+    """Return the weight of a penalty of columns from which on D = 0 is best, to 0.1 %, as far as ascent finds it.
+
+    It is the largest dual norm of X'y over codes y in the ball: ascent from the largest feature that is penalised,
+    y <- X d for the d that attains the dual norm.
+    """
+    axis = np.zeros((X.shape[1], 1))
+    penalised = penalty.prox(np.ones(len(axis)), HUGE) == 0
+    axis[np.argmax(np.where(penalised, X.squares, -1.0))] = 1.0
+    best, d = 0.0, axis
+    while True:
+        weight, d = _dual_norm(X.apply_transpose(on_spheres(X.apply(d), radius))[:, 0], penalty)
+        if weight <= best * (1 + ASCENT):
+            return max(weight, best)
+        best = weight
+
+
+def _dual_norm(u: Array, penalty: Penalty) -> tuple[float, Array]:
+    """Return the least step with prox(u, step) = 0, and the prox (p, 1) just below it."""
+    high = float(np.abs(u).max())
+    u = u - penalty.prox(u, HUGE * high)  # without what is not penalised
+    if not u.any():
+        return 0.0, u[:, None]
+    while penalty.prox(u, high).any():
+        high *= 2
+    low, below = 0.0, u
+    while high - low > ASCENT * high:
+        middle = (low + high) / 2 if low > 0 else high / 4
+        d = penalty.prox(u, middle)
+        if d.any():
+            low, below = middle, d
+        else:
+            high = middle
+    return high, below[:, None]
 
 
 def factor_pays(n: int, p: int, k: int) -> bool:

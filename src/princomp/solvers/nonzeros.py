@@ -1,7 +1,10 @@
 """A penalty weight for each component that leaves a given number of nonzeros, by bisection with warm starts.
 
 The number of nonzeros falls with alpha, as a rule, but not always, and that of one component depends on the weights of
-the others. So all weights are bisected together, a bracket that proves wrong is opened again, and the best fit is kept.
+the others. So all weights move together, without brackets: each that is not right takes a step towards fewer or more
+nonzeros, half as long whenever it has passed the target. Fits begin at the best one before. From a fit far away, or
+from the usual start, components may change places: a component of smaller weight takes over what a stronger one holds.
+Where one way does not lead to the target, another beginning may.
 """
 
 from __future__ import annotations
@@ -15,10 +18,12 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Fit = Callable[[Array, Any], tuple[Array, Any]]
 
+BEGINNINGS = (0.125, 0.02, 0.4)  # shares of the largest weight
+STEP, LONGEST = 0.7, 2.0  # in log alpha: at first, at the most
+LONGER, SHORTER = 1.2, 0.5
+NARROW = 1e-4  # a step this short is not worth it
+JUMP = 0.01  # weights this close, relative, with too many and with too few nonzeros have nothing between them
 SMALLEST = 1e-9  # share of the largest weight below which it may as well be 0
-FIRST = 0.125  # share of the upper end to try while nothing is known below it
-NARROW = 1e-5  # relative width at which a bracket is closed
-STREAK = 3  # counts in a row on one side of the target, after which the other end of the bracket is in doubt
 
 
 class Found(NamedTuple):
@@ -28,9 +33,10 @@ class Found(NamedTuple):
     nonzeros: Array  # (k,)
     start: Any  # what the fit left for the next
     fits: int  # how many were made
+    jumps: Array  # (k,) whether the number of nonzeros was seen to jump over the target
 
 
-def bisect_alpha(fit: Fit, target: Any, alpha_max: Any, *, start: Any = None, max_fits: int = 30) -> Found:
+def bisect_alpha(fit: Fit, target: Any, alpha_max: Any, *, start: Any = None, max_fits: int = 75) -> Found:
     """Return weights, one per component, whose fit has the target number of nonzeros, or comes closest.
 
     Parameters
@@ -42,15 +48,16 @@ def bisect_alpha(fit: Fit, target: Any, alpha_max: Any, *, start: Any = None, ma
     alpha_max : float or (k,) array
         Weights at which nothing is left.
     start : object
-        For the first fit. A later one starts from the last fit that left no component empty: from an empty one there
-        may be no way back.
+        For the first fit of each beginning. A later one starts from the best before that left no component empty: from
+        an empty one there may be no way back.
     max_fits : int
         Bound on the number of fits.
 
     Returns
     -------
     Found
-        The fit with the least sum of |nonzeros - target|; of several the one with the fewest nonzeros.
+        Of the fits with the fewest empty components the one with the least sum of |nonzeros - target|; of several
+        the one with the fewest nonzeros.
 
     Examples
     --------
@@ -59,41 +66,56 @@ def bisect_alpha(fit: Fit, target: Any, alpha_max: Any, *, start: Any = None, ma
     >>> sizes = np.array([[5.0, 4.0, 3.0, 2.0, 1.0], [9.0, 8.0, 7.0, 1.0, 1.0]]).T  # entries above alpha stay
     >>> found = bisect_alpha(lambda alpha, start: ((sizes > alpha).sum(axis=0), None), [2, 3], 10.0)
     >>> found.nonzeros.tolist(), found.fits
-    ([2, 3], 2)
+    ([2, 3], 4)
     """
-    target = np.asarray(target)
-    high = np.broadcast_to(np.asarray(alpha_max, dtype=np.float64), target.shape).copy()
-    most, low = high.copy(), np.zeros_like(high)
-    alpha, streak = FIRST * high, np.zeros(len(high), dtype=int)  # of counts too large, or, negative, too small
-    best: Found | None = None
-    for fits in range(1, max_fits + 1):
-        nonzeros, following = fit(alpha, start)
-        nonzeros = np.asarray(nonzeros)
-        if best is None or _rank(nonzeros, target) < _rank(best.nonzeros, target):
-            best = Found(alpha, nonzeros, following, fits)
-        if nonzeros.all():
-            start = following
-        many, few = nonzeros > target, nonzeros < target
-        low, high = np.where(many, alpha, low), np.where(few, alpha, high)
-        streak = np.where(many, np.maximum(streak, 0) + 1, np.where(few, np.minimum(streak, 0) - 1, 0))
-        width = high - low
-        high = np.where(streak >= STREAK, np.minimum(high + width, most), high)
-        low = np.where(streak <= -STREAK, np.maximum(low - width, 0.0), low)
-        # Where nothing is left to try between the ends, the count jumps over the target.
-        open_still = (many | few) & (high - low > NARROW * high) & ~(few & (alpha == 0))
-        if not open_still.any():
-            break
-        alpha = np.where(open_still, _between(low, high, most), alpha)
-    if best is None:
+    if max_fits < 1:
         raise ValueError(f"max_fits must be at least 1, got {max_fits}.")
+    target = np.asarray(target)
+    most = np.broadcast_to(np.asarray(alpha_max, dtype=np.float64), target.shape)
+    best: Found | None = None
+    fits = 0
+    for i, share in enumerate(BEGINNINGS):
+        left = (max_fits - fits) // (len(BEGINNINGS) - i)
+        if left == 0 and best is not None:
+            continue
+        found = _search(fit, target, most, share, start, max(left, 1))
+        fits += found.fits
+        if best is None or _rank(found.nonzeros, target) < _rank(best.nonzeros, target):
+            best = found
+        if (best.nonzeros == target).all():
+            break
+    assert best is not None  # noqa: S101 - there is one beginning at least
     return best._replace(fits=fits)
 
 
-def _between(low: Array, high: Array, most: Array) -> Array:
-    """Return the next weights to try: the geometric mean, or a share of the upper end while the lower one is 0."""
-    middle = np.where(low > 0, np.sqrt(low * high), FIRST * high)
-    return np.where(middle > SMALLEST * most, middle, 0.0)
+def _search(fit: Fit, target: Array, most: Array, share: float, start: Any, max_fits: int) -> Found:
+    """Return the best fit on the way from this share of the largest weights."""
+    alpha, low, high = share * most, np.zeros(len(target)), most
+    step, side = np.full(len(target), STEP), np.zeros(len(target))
+    best: Found | None = None
+    rank_of_start = (np.inf, np.inf, np.inf)
+    for fits in range(1, max_fits + 1):
+        nonzeros, following = fit(alpha, start)
+        nonzeros = np.asarray(nonzeros)
+        rank = _rank(nonzeros, target)
+        if best is None or rank <= _rank(best.nonzeros, target):
+            best = Found(alpha, nonzeros, following, fits, np.zeros(len(target), bool))
+        if nonzeros.all() and rank <= rank_of_start:
+            start, rank_of_start = following, rank
+        now = np.sign(nonzeros - target)
+        low, high = np.where(now > 0, np.maximum(alpha, low), low), np.where(now < 0, np.minimum(alpha, high), high)
+        step = np.where(now * side < 0, SHORTER * step, np.where(now * side > 0, LONGER * step, step))
+        step, side = np.minimum(step, LONGEST), np.where(now != 0, now, side)
+        moved = np.minimum(alpha * np.exp(now * step), most)
+        moved = np.where(moved > SMALLEST * most, moved, 0.0)
+        narrow = step < NARROW
+        if not ((moved != alpha) & ~narrow).any():
+            break
+        alpha = np.where(narrow, alpha, moved)
+    assert best is not None  # noqa: S101 - one fit at least is made
+    return best._replace(fits=fits, jumps=(high < (1 + JUMP) * low) & (best.nonzeros != target))
 
 
-def _rank(nonzeros: Array, target: Array) -> tuple[int, int]:
-    return int(np.abs(nonzeros - target).sum()), int(nonzeros.sum())
+def _rank(nonzeros: Array, target: Array) -> tuple[float, float, float]:
+    """Return what is better when smaller: first of all, no component may be empty."""
+    return int((nonzeros == 0).sum()), int(np.abs(nonzeros - target).sum()), int(nonzeros.sum())

@@ -6,18 +6,19 @@ Objective, over A (p, k) with A'A = I and B (p, k), S = X'X:
 
 and, for infinite ridge (B rescaled), F(A, B) = -2 tr(A'SB) + |B|^2 + sum_j alpha_j |B_j|_1.
 
-For given B the best A is polar(SB), the orthonormal polar factor. That leaves a function of B alone,
-tr(B'SB) + ridge |B|^2 - 2 |SB|_* + sum_j alpha_j |B_j|_1, smooth where signs and zeros of B are fixed. It is lowered by
-proximal gradient steps, and, once these gain little, by truncated Newton steps on the entries that are not zero, with
-a line search that may set further ones to zero. Proximal steps alone would be slow, because a rotation of A and B
-together changes F by very little; Newton steps see that curvature. All but one step in many touch the nonzero rows of
-B alone, by products with those rows and columns of S and SS: A is formed once for each state.
+For given B the best A is polar(SB), the orthonormal polar factor. That leaves a function of B alone, smooth where signs
+and zeros of B are fixed. It is lowered by proximal gradient steps, and, once these gain little, by truncated Newton
+steps on the entries that are not zero, with a line search that may set further ones to zero. Proximal steps alone would
+be slow, because a rotation of A and B together changes F by very little; Newton steps see that curvature. All but one
+step in many touch few rows of B alone (`princomp.solvers.regression_face`): A is formed once for each state.
+
+F has many local minima that differ by such rotations. So, where many components are weighted alike, a minimum has a
+rival: A is rotated at random, and what that leads to is taken if it is lower.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -25,27 +26,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.result import State, Value
+from princomp.solvers.regression_face import RANK, Face
+from princomp.solvers.regression_face import soft as soft  # other solvers take it from here
 from princomp.solvers.scatter import Part, Scatter
 
 Array = NDArray[Any]
 
-# Newton steps taken too early end in worse minima: first proximal steps, so many to a state, until one gains less than
-# this share of F.
-PLAIN_STEPS = 100
-SLOW = 1e-5
-NEWTON_STEPS = 3  # to a state
+PLAIN_STEPS = 100  # proximal steps to a state, at the most
+NEWTON_STEPS = 8  # Newton steps to a state, at the most
+EASE = 0.1  # what a state's Newton steps leave of the residual, at the least
 ROUGH = 2e-5  # residual above which single precision will do
-WASTE = 1.5  # rows at hand may be this many times those needed
+MARGIN = 0.95  # rows are at hand whose gradient is at least this share of what makes them differ from zero
+MOST = 0.8  # from this share of all rows on, take them all
+WASTE = 1.2  # rows at hand may be this many times those wanted
 LARGER = 1 + 1e-6  # the largest eigenvalue is known this well
-CONJUGATE_STEPS = 15  # products with the Hessian in one Newton step, at the most
-FORCING = 0.3  # what a Newton step leaves of the gradient, at the most
-HALVINGS = 8
-DECREASE = 1e-4  # share of the expected decrease that a step must achieve
-ROUNDING = 1e-14
-RANK = 1e-10  # singular values below this share of the largest count as zero
-# Several starts are compared when their residuals are this, or after so many steps.
+# Several starts are compared when their residuals are this, or after so many states.
 SCREEN_TOL = 1e-3
-SCREEN_STEPS = 12
+SCREEN_STEPS = 40
+# Rotations to try, from so many components on: of fewer there are few, and proximal steps find a good one.
+RIVALS = 1
+RIVALS_FROM = 5
 
 
 def objective(A: Array, B: Array, SB: Array, alpha: Array, ridge: float) -> float:
@@ -73,11 +73,6 @@ def stationarity(A: Array, B: Array, SA: Array, SB: Array, alpha: Array, ridge: 
     return float(np.hypot(A_part / A_size if A_size > 0 else 0.0, B_part / B_size if B_size > 0 else B_part))
 
 
-def soft(V: Array, threshold: Array) -> Array:
-    """Return sign(V) max(|V| - threshold, 0)."""
-    return V - np.clip(V, -threshold, threshold)
-
-
 def polar(M: Array, near: Array) -> Array:
     """Return the orthonormal polar factor of M (p, k); where M has no rank, the part of ``near`` orthogonal to it."""
     U, s, Vt = np.linalg.svd(M, full_matrices=False)
@@ -94,7 +89,14 @@ def polar(M: Array, near: Array) -> Array:
 
 
 def start(
-    scatter: Scatter, k: int, *, alpha: Array, ridge: float, n_init: int = 1, rng: np.random.Generator
+    scatter: Scatter,
+    k: int,
+    *,
+    alpha: Array,
+    ridge: float,
+    n_init: int = 1,
+    rng: np.random.Generator,
+    leading: tuple[Array, Array] | None = None,
 ) -> dict[str, Array]:
     """Return the value before the first step: A and B are the leading eigenvectors of S.
 
@@ -115,28 +117,33 @@ def start(
         Number of starts.
     rng : Generator
         For the starts beyond the first.
+    leading : (values, vectors), optional
+        The k leading eigenpairs of S, if they are known.
 
     Returns
     -------
     dict
         "A", "B", "SA", "SB" (p, k); "rows", where B may differ from zero; "settled", whether zeros have settled;
-        "largest" eigenvalue of S; "residual"; "iteration".
+        "rivals", how many rotations are still to be tried; "hasty", whether proximal steps have momentum; "largest"
+        eigenvalue of S; "residual"; "iteration".
     """
-    values, V = scatter.leading(k, rng)
+    values, V = scatter.leading(k, rng) if leading is None else leading
     largest = max(float(values[0]), 0.0)
+    alike = alpha[0] > 0 and bool((alpha == alpha[0]).all())
+    rivals = {"rivals": np.array(RIVALS if alike and k >= RIVALS_FROM else 0)}
     first = begin_at(scatter, V, V, largest)
     if n_init == 1:
-        return first
+        return first | rivals
     ends = [_screen(scatter, first, alpha, ridge)]
     for _ in range(n_init - 1):
         A = polar(scatter.apply(rng.standard_normal(V.shape)), V)
         ends.append(_screen(scatter, begin_at(scatter, A, A, largest), alpha, ridge))
     best = min(ends, key=lambda state: state.objective)
-    return dict(best.value) | {"iteration": np.array(0)}
+    return dict(best.value) | rivals | {"iteration": np.array(0)}
 
 
 def begin_at(scatter: Scatter, A: Array, B: Array, largest: float) -> dict[str, Array]:
-    """Return the value for given A and B, and the largest eigenvalue of S."""
+    """Return the value for given A and B, and the largest eigenvalue of S; it has no rivals."""
     SB = scatter.apply(B)
     return {
         "A": A,
@@ -145,6 +152,8 @@ def begin_at(scatter: Scatter, A: Array, B: Array, largest: float) -> dict[str, 
         "SB": SB,
         "rows": np.zeros(0, np.intp),
         "settled": np.array(False),
+        "rivals": np.array(0),
+        "hasty": np.array(False),
         "residual": np.array(np.inf),
         "largest": np.array(largest),
         "iteration": np.array(0),
@@ -153,13 +162,9 @@ def begin_at(scatter: Scatter, A: Array, B: Array, largest: float) -> dict[str, 
 
 def _screen(scatter: Scatter, value: Value, alpha: Array, ridge: float) -> State:
     """Return the first state of residual at most SCREEN_TOL, or the last of SCREEN_STEPS."""
-    states = islice(block(scatter, value, alpha=alpha, ridge=ridge), SCREEN_STEPS)
-    state = next(states)
-    while state.residual > SCREEN_TOL:
-        following = next(states, None)
-        if following is None:
+    for state in islice(block(scatter, value, alpha=alpha, ridge=ridge), SCREEN_STEPS):
+        if state.residual <= SCREEN_TOL:
             break
-        state = following
     return state
 
 
@@ -181,153 +186,90 @@ def block(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> Iter
     ------
     State
         ``value`` as `start` returns it; ``residual`` is `stationarity`. ``iteration`` counts states: each stands for
-        one Newton step or for many proximal ones.
+        a few Newton steps, for many proximal ones, or for a rival that was tried.
     """
-    square, own = _weights(ridge)
-    A, B, SA, SB, rows = (value[name] for name in ("A", "B", "SA", "SB", "rows"))
-    iteration, settled = int(value["iteration"]), bool(value["settled"])
-    step = 1 / max(2 * square * LARGER * float(value["largest"]) + 2 * own, np.finfo(float).tiny)
-    residual = float(value["residual"])
-    roughly = residual > ROUGH
-    part = scatter.restrict(rows, roughly=roughly) if len(rows) else None
+    walk = _Walk(scatter, alpha, ridge, float(value["largest"]))
     while True:
-        new = soft(B - 2 * step * (square * SB - SA + own * B), step * alpha)
-        needed, columns = np.flatnonzero(new.any(axis=1)), np.flatnonzero(new.any(axis=0))
-        before, roughly = roughly, residual > ROUGH
-        serves = part is not None and _serves(rows, needed)
-        if len(needed) and not (serves and roughly == before):
-            rows = rows if serves else needed
-            part = scatter.restrict(rows, roughly=roughly)
+        if int(value["rivals"]) and float(value["residual"]) <= SCREEN_TOL:
+            value = _try_rival(scatter, value, alpha, ridge)
+        else:
+            value = walk.step(value)
+        yield _state(value, alpha, ridge)
+
+
+def _state(value: Value, alpha: Array, ridge: float) -> State:
+    F = objective(value["A"], value["B"], value["SB"], alpha, ridge)
+    return State(value, F, float(value["residual"]), int(value["iteration"]))
+
+
+def _try_rival(scatter: Scatter, value: Value, alpha: Array, ridge: float) -> Value:
+    """Return the better of where we are and of where a rotation of A leads; the A of a minimum is a good start."""
+    k, left = len(alpha), int(value["rivals"]) - 1
+    A = value["A"] @ np.linalg.qr(np.random.default_rng(left).standard_normal((k, k)))[0]
+    begin = begin_at(scatter, A, A, float(value["largest"])) | {"hasty": np.array(True)}
+    F = _state(value, alpha, ridge).objective
+    rival = _screen(scatter, begin, alpha, ridge)
+    best = rival.value if rival.objective < F else value
+    return dict(best) | {"rivals": np.array(left), "iteration": value["iteration"] + 1}
+
+
+class _Walk:
+    """The steps of `block`, with the rows and columns of S that the last one was made with."""
+
+    def __init__(self, scatter: Scatter, alpha: Array, ridge: float, largest: float) -> None:
+        self.scatter, self.alpha, self.ridge = scatter, alpha, ridge
+        self.square, self.own = _weights(ridge)
+        self.size = 1 / max(2 * self.square * LARGER * largest + 2 * self.own, np.finfo(float).tiny)
+        self._parts: dict[bool, tuple[Array, Part]] = {}
+
+    def step(self, value: Value) -> Value:
+        """Return the value after some steps on the rows and columns that matter."""
+        A, B, SA, SB, rows = (value[name] for name in ("A", "B", "SA", "SB", "rows"))
+        ahead = B - 2 * self.size * (self.square * SB - SA + self.own * B)
+        new = soft(ahead, self.size * self.alpha)
+        settled, residual = bool(value["settled"]), float(value["residual"])
         B = np.zeros_like(new)
-        if part is not None and len(needed):
-            face = _Face(part, alpha[columns], square, own, step)
-            here = face.at(new[np.ix_(rows, columns)])
-            steps = min(PLAIN_STEPS, 10 * 2**iteration)
-            here, settled = (face.polish(here), settled) if settled else face.descend(here, steps)
-            B[np.ix_(rows, columns)] = here.B
-        inside = B[rows]
-        SB = scatter.apply_rows(rows, inside) if inside.any() else np.zeros_like(B)
+        if new.any():
+            columns = np.flatnonzero(new.any(axis=0))
+            rows = _rows(rows, new, np.abs(ahead) >= MARGIN * self.size * self.alpha)
+            here = np.ix_(rows, columns)
+            face = self._face(rows, columns, residual)
+            point = face.at(new[here])
+            if settled:
+                point = face.polish(point, NEWTON_STEPS, EASE * residual)
+            else:
+                steps = min(PLAIN_STEPS, 10 * 2 ** int(value["iteration"]))
+                point, settled = face.descend(point, steps, momentum=bool(value["hasty"]))
+            B[here] = point.B
+        SB = self.scatter.apply_rows(rows, B[rows]) if B.any() else np.zeros_like(B)
         A = polar(SB, A)
-        SA = scatter.apply(A)
-        iteration += 1
+        SA = self.scatter.apply(A)
+        residual = stationarity(A, B, SA, SB, self.alpha, self.ridge)
         found = {"A": A, "B": B, "SA": SA, "SB": SB, "rows": rows, "settled": np.array(settled)}
-        residual = stationarity(A, B, SA, SB, alpha, ridge)
-        found |= {"largest": value["largest"], "residual": np.array(residual), "iteration": np.array(iteration)}
-        yield State(found, objective(A, B, SB, alpha, ridge), residual, iteration)
+        found |= {"residual": np.array(residual), "iteration": value["iteration"] + 1}
+        return dict(value) | found
+
+    def _face(self, rows: Array, columns: Array, residual: float) -> Face:
+        rough = self._part(rows, True)
+        part = rough if residual > ROUGH else self._part(rows, False)
+        return Face(part, rough, self.alpha[columns], self.square, self.own, self.size)
+
+    def _part(self, rows: Array, roughly: bool) -> Part:
+        known = self._parts.get(roughly)
+        if known is None or not np.array_equal(known[0], rows):
+            known = self._parts[roughly] = (rows, self.scatter.restrict(rows, roughly=roughly))
+        return known[1]
 
 
-def _serves(rows: Array, needed: Array) -> bool:
-    """Tell whether the rows at hand hold those needed, and not too many more."""
-    return len(rows) <= WASTE * len(needed) and bool(np.isin(needed, rows, assume_unique=True).all())
+def _rows(rows: Array, new: Array, near: Array) -> Array:
+    """Return the rows to work with: those at hand, if they hold all that are needed and not too many more."""
+    wanted = np.flatnonzero(near.any(axis=1) | new.any(axis=1))
+    needed = np.flatnonzero(new.any(axis=1))
+    if len(rows) <= WASTE * len(wanted) and bool(np.isin(needed, rows, assume_unique=True).all()):
+        return rows
+    return np.arange(len(new)) if len(wanted) > MOST * len(new) else wanted
 
 
 def _weights(ridge: float) -> tuple[float, float]:
     """Return the weights of tr(B'SB) and of |B|^2."""
     return (0.0, 1.0) if np.isinf(ridge) else (1.0, float(ridge))
-
-
-@dataclass(frozen=True)
-class _Point:
-    """B on the face, and what follows from it; SB = A P with P = Q diag(s) Q'."""
-
-    B: Array
-    SB: Array
-    SA: Array
-    s: Array
-    Q: Array
-    inverse: Array  # of P
-    value: float
-
-
-@dataclass(frozen=True)
-class _Face:
-    """The objective, A eliminated, for some rows and columns of B, the others being zero."""
-
-    part: Part
-    alpha: Array
-    square: float
-    own: float
-    step: float
-
-    def at(self, B: Array) -> _Point:
-        """Evaluate at B."""
-        SB, SSB = self.part.pair(B)
-        squares, Q = np.linalg.eigh(B.T @ SSB)
-        s = np.sqrt(np.maximum(squares, 0.0))
-        live = s > np.sqrt(RANK) * s[-1]
-        inverse = (Q * np.divide(1.0, s, out=np.zeros_like(s), where=live)) @ Q.T
-        smooth = self.square * float(np.vdot(B, SB)) - 2 * float(s.sum()) + self.own * float(np.vdot(B, B))
-        penalty = float(self.alpha @ np.abs(B).sum(axis=0))
-        return _Point(B, SB, SSB @ inverse, s, Q, inverse, smooth + penalty)
-
-    def gradient(self, here: _Point) -> Array:
-        """Return the gradient of all but the penalty."""
-        return 2 * (self.square * here.SB - here.SA + self.own * here.B)
-
-    def curvature(self, here: _Point, D: Array) -> Array:
-        """Return the Hessian times D.
-
-        With M = SB = A P, dM = S D and C = A'dM, dA = A T + (dM - A C) P^-1, where T P + P T = C - C'.
-        """
-        SD, SSD = self.part.pair(D)
-        C = here.SA.T @ D
-        sums = here.s[:, None] + here.s
-        turn = here.Q @ ((here.Q.T @ (C - C.T) @ here.Q) / np.where(sums > 0, sums, 1.0)) @ here.Q.T
-        S_dA = here.SA @ turn + (SSD - here.SA @ C) @ here.inverse
-        return 2 * (self.square * SD - S_dA + self.own * D)
-
-    def proximal(self, here: _Point) -> _Point:
-        """Return the point after one proximal gradient step."""
-        return self.at(soft(here.B - self.step * self.gradient(here), self.step * self.alpha))
-
-    def descend(self, here: _Point, steps: int) -> tuple[_Point, bool]:
-        """Return the point after many proximal gradient steps, and whether the last one gained little."""
-        for _ in range(steps):
-            before = here.value
-            here = self.proximal(here)
-            if before - here.value <= SLOW * abs(here.value):
-                return here, True
-        return here, False
-
-    def polish(self, here: _Point) -> _Point:
-        """Return the point after a few Newton steps, each but the first after a proximal one."""
-        here = self.newton(here)
-        for _ in range(NEWTON_STEPS - 1):
-            here = self.newton(self.proximal(here))
-        return here
-
-    def newton(self, here: _Point) -> _Point:
-        """Return the point after one Newton step, or ``here`` if that leads no lower."""
-        sign = np.sign(here.B)
-        gradient = np.where(sign != 0, self.gradient(here) + self.alpha * sign, 0.0)
-        direction = self._solve(here, gradient, sign != 0)
-        slope = float(np.vdot(gradient, direction))
-        size = 1.0
-        for _ in range(HALVINGS):
-            B = here.B + size * direction
-            there = self.at(np.where(B * sign > 0, B, 0.0))  # who would change sign stops at zero
-            if there.value <= here.value + DECREASE * size * slope + ROUNDING * abs(here.value):
-                return there
-            size /= 4
-        return here
-
-    def _solve(self, here: _Point, gradient: Array, free: Array) -> Array:
-        """Return the Newton direction by conjugate gradients, cut short where the curvature is not positive."""
-        x, r = np.zeros_like(gradient), -gradient
-        d, rr = r, float(np.vdot(r, r))
-        scale = 2 * float(np.linalg.norm(here.SA))
-        if rr == 0 or scale == 0:
-            return x
-        target = rr * min(FORCING, np.sqrt(np.sqrt(rr) / scale)) ** 2
-        for j in range(CONJUGATE_STEPS):
-            Hd = np.where(free, self.curvature(here, d), 0.0)
-            bend = float(np.vdot(d, Hd))
-            if bend <= ROUNDING * float(np.vdot(d, d)) / self.step:
-                return x if j else self.step * d
-            x = x + (rr / bend) * d
-            r = r - (rr / bend) * Hd
-            before, rr = rr, float(np.vdot(r, r))
-            if rr <= target:
-                break
-            d = r + (rr / before) * d
-        return x

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp._compiled import kernels
 from princomp._threads import interruptible
-from princomp.data import Centered, statistics
+from princomp.data import Centered, budget, statistics
 from princomp.solvers import krylov
 from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
 
@@ -26,6 +27,15 @@ NEAR = 3
 # The start needs no more digits than these.
 LEADING_TOL = 1e-8
 LEADING_STEPS = 500
+PAD = 0.2  # products with more than this share of the columns are made with all of them
+# So many rows of S, and this share of free memory, at the most, are made by one pass over data that are not in memory.
+ONE_PASS = 1000
+SHARE = 0.25
+# Compiled products are worth the import of numba from this many features on. They pay from so many rows on, if no more
+# than this share of B differs from zero.
+LARGE = 1000
+MANY = 300
+SPARSE = 0.4
 
 
 class Part(Protocol):
@@ -68,7 +78,7 @@ class Matrix:
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
         """Return S[J, J] and (S S)[J, J]."""
         some = np.take(self.S, J, axis=0)
-        return _Squares(np.take(some, J, axis=1), some @ some.T)
+        return _Squares(np.take(some, J, axis=1), some @ some.T, len(self.S))
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return eigenpairs of S."""
@@ -93,13 +103,18 @@ class Data:
 
     def apply_rows(self, J: Array, B: Array) -> Array:
         """Return X'(X[:, J] B)."""
+        if len(J) > PAD * self.X.shape[1]:  # to pick so many columns takes longer than to multiply with all
+            return self.apply(_padded(J, B, self.X.shape[1]))
         return ((np.take(self.X, J, axis=1) @ B).T @ self.X).T
 
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
         """Return the columns J of X, or S[J, J] and (S S)[J, J]."""
         if not roughly or self.S is None or self.SS is None:
             return _Columns(np.take(self.X, J, axis=1), self.K)
-        return _Squares(self.S[np.ix_(J, J)], self.SS[np.ix_(J, J)])
+        if len(J) == len(self.S):
+            return _Squares(self.S, self.SS, len(J))
+        S, T = (np.take(np.take(square, J, axis=0), J, axis=1) for square in (self.S, self.SS))
+        return _Squares(S, T, len(self.S))
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return eigenpairs of S by those of K; beyond the rank, eigenvalues are 0 and vectors arbitrary."""
@@ -109,8 +124,8 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Products:
-    """S = X'X known by products with X alone, whatever stores it."""
+class Passes:
+    """S = X'X known by passes over the data alone, whatever stores them."""
 
     X: Centered
 
@@ -120,13 +135,14 @@ class Products:
 
     def apply_rows(self, J: Array, B: Array) -> Array:
         """Return S V."""
-        V = np.zeros((self.X.shape[1], B.shape[1]))
-        V[J] = B
-        return self.apply(V)
+        return self.apply(_padded(J, B, self.X.shape[1]))
 
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
-        """Return the rows and columns J, by two passes over the data at a time."""
-        return _Passes(self, J)
+        """Return S[J, J] and (S S)[J, J], by one pass, if J is short, else what makes two passes for each product."""
+        if len(J) > ONE_PASS or 24.0 * self.X.shape[1] * len(J) > SHARE * budget.available_bytes():
+            return _TwoPasses(self, J)
+        some = self.apply_rows(J, np.eye(len(J))).T
+        return _Squares(np.take(some, J, axis=1), some @ some.T, self.X.shape[1])
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return eigenpairs of S by block Krylov iteration."""
@@ -143,9 +159,15 @@ class Products:
 class _Squares:
     S: Array  # S[J, J]
     T: Array  # (S S)[J, J]
+    features: int  # of all of S
 
     def pair(self, B: Array) -> tuple[Array, Array]:
         B = B.astype(self.S.dtype, copy=False)
+        if self.features >= LARGE and len(B) >= MANY and np.count_nonzero(B) <= SPARSE * B.size:
+            compiled = kernels("few_nonzeros")
+            if compiled is not None:
+                SB, TB = compiled.two_products(self.S, self.T, B)
+                return SB, TB
         return self.S @ B, self.T @ B
 
 
@@ -161,8 +183,8 @@ class _Columns:
 
 
 @dataclass(frozen=True)
-class _Passes:
-    scatter: Products
+class _TwoPasses:
+    scatter: Passes
     J: Array
 
     def pair(self, B: Array) -> tuple[Array, Array]:
@@ -179,15 +201,22 @@ def of_array(X: Array) -> Matrix | Data:
             return Data(X, K)
         single = X.astype(np.float32)
         S = interruptible(lambda: single.T @ single, flops=n * p * p)
-        SS = interruptible(lambda: S @ S, flops=p * p * p)
+        SS = interruptible(lambda: S @ S.T, flops=p * p * p)  # S' is S; so BLAS knows that the product is symmetric
         return Data(X, K, S, SS)
     return Matrix(interruptible(lambda: X.T @ X, flops=n * p * p))
 
 
-def of_rows(X: Centered) -> Matrix | Products:
-    """Return the scatter of any data: of X'X where p is moderate and n is not small, else by products alone."""
+def of_rows(X: Centered) -> Matrix | Passes:
+    """Return the scatter of any data: of X'X where p is moderate and n is not small, else by passes alone."""
     n, p = X.shape
-    return Matrix(statistics.scatter(X)) if p <= min(n, MATRIX_SIDE) else Products(X)
+    return Matrix(statistics.scatter(X)) if p <= min(n, MATRIX_SIDE) else Passes(X)
+
+
+def _padded(J: Array, B: Array, p: int) -> Array:
+    """Return V (p, b) that is B on the rows J and zero elsewhere."""
+    V = np.zeros((p, B.shape[1]))
+    V[J] = B
+    return V
 
 
 def _complete(values: Array, V: Array, k: int, p: int) -> tuple[Array, Array]:

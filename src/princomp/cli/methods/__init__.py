@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -27,6 +28,8 @@ class Method:
         Named as the parameters of the class; None means the class's own default.
     at_most_rank : bool
         Whether there can be no more components than rows or features.
+    tables : callable or None
+        ``tables(estimator, rows)`` returns further tables to write: columns by name, by the name of the file.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Method:
     summary: str
     options: tuple[click.Option, ...]
     at_most_rank: bool = True  # no more components than rows or features
+    tables: Callable[[Any, Any], dict[str, dict[str, Any]]] | None = None
 
     def make(self, options: dict[str, Any]) -> Any:
         """Return the estimator with the options that were given."""

@@ -7,17 +7,47 @@ from princomp.cli.methods.pca import METHOD as PCA
 
 SHARED = ("scale", "center", "tol", "max_iter")
 
+
+def several(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[str] | None:
+    """Return what was given, once or more often; None if it was not."""
+    return list(value) or None
+
+
 METHOD = Method(
     name="sparse",
     estimator="SparsePCA",
     summary="components of few features",
     options=(
         click.Option(["--nonzeros"], type=click.IntRange(min=1), help="Features that each component may use."),
+        click.Option(
+            ["--retain"],
+            type=click.FloatRange(0, 1, min_open=True),
+            help="Without --nonzeros: the fewest features that keep this share of the variance. [default: 0.9]",
+        ),
+        click.Option(["--certify"], is_flag=True, default=None, help="Prove how good each component is."),
+        click.Option(
+            ["--time-limit"], type=click.FloatRange(min=0, min_open=True), help="Seconds for the proof of a component."
+        ),
+        click.Option(["--node-limit"], type=click.IntRange(min=1), help="Subproblems for the proof of a component."),
+        click.Option(
+            ["--include"],
+            metavar="COLUMN",
+            multiple=True,
+            callback=several,
+            help="Feature that each component may use; several times for several.",
+        ),
+        click.Option(
+            ["--exclude"],
+            metavar="COLUMN",
+            multiple=True,
+            callback=several,
+            help="Feature that no component may use; several times for several.",
+        ),
         click.Option(["--alpha"], type=click.FloatRange(min=0), help="Weight of the penalty, instead of --nonzeros."),
         click.Option(["--alpha-share"], type=click.FloatRange(0, 1), help="The same as a share of the largest."),
         click.Option(
             ["--formulation"],
-            type=click.Choice(["auto", "dictionary", "regression", "constrained"]),
+            type=click.Choice(["auto", "cardinality", "dictionary", "regression", "constrained"]),
             help="Which sparse PCA: see the documentation.",
         ),
         click.Option(["--ridge"], type=click.FloatRange(min=0), help='For "regression".'),

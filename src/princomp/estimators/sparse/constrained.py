@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.estimators.sparse.penalised import counts
+from princomp.estimators.sparse.penalised import COLD_FITS, counts, warn_if_missed
 from princomp.estimators.sparse.problem import Found, Problem
 from princomp.result import Result
 from princomp.solvers import constrained
@@ -40,17 +40,22 @@ def solve(problem: Problem) -> Found:
         bounds = problem.weights(max(1.0, 0.4 * np.sqrt(p)) if given["bound"] is None else given["bound"])
         if (bounds < 1).any():
             raise ValueError(f"bound must be at least 1 (one feature); sqrt(p) = {np.sqrt(p):.3g} is no bound at all.")
+        V, result = fit(bounds)
     else:
-        bounds = _search(fit, counts(given["nonzeros"], k, p), p)
-    V, result = fit(bounds)
+        bounds, (V, result) = _search(fit, counts(given["nonzeros"], k, p), p)
     return Found(V, {"V": V}, result.objective / problem.unit**2, result, bounds)
 
 
-def _search(fit: Callable[[Array], tuple[Array, Result]], target: Array, p: int) -> Array:
-    """Return bounds that leave so many nonzeros."""
+def _search(fit: Callable[[Array], tuple[Array, Result]], target: Array, p: int) -> tuple[Array, tuple[Array, Result]]:
+    """Return bounds that leave so many nonzeros, and the fit with them."""
 
     def bounds(alpha: Array) -> Array:
         return 1.0 + (np.sqrt(p) - 1.0) * (1.0 - alpha)  # from no bound to one feature, as alpha goes from 0 to 1
 
-    found = bisect_alpha(lambda alpha, _: ((fit(bounds(alpha))[0] != 0).sum(axis=0), None), target, 1.0)
-    return bounds(found.alpha)
+    def count(alpha: Array, _: Any) -> tuple[Array, tuple[Array, Result]]:
+        found = fit(bounds(alpha))
+        return (found[0] != 0).sum(axis=0), found
+
+    found = bisect_alpha(count, target, 1.0, max_fits=COLD_FITS)
+    warn_if_missed(found, target)
+    return bounds(found.alpha), found.start

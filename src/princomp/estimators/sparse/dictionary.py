@@ -33,23 +33,33 @@ def solve(problem: Problem) -> Found:
         # Nothing on D but the ball, which holds D in the user's units.
         codes = codes / unit if codes is not None else None
     X, R = _products(problem, only_the_ball=codes is None)
-    largest = begin.alpha_max(X, radius)
+    largest = _largest(problem, X, radius)
 
-    def fit(alpha: Array, tol: float) -> tuple[Array, Result]:
+    def fit(alpha: Array, tol: float, before: Result | None = None) -> tuple[Array, Result]:
         terms = _terms(problem, alpha, codes, radius)
-        value = begin.start(X, problem.k, terms, problem.rng)
+        known = {} if before is None else {name: before.value[name] for name in ("Y", "D")}
+        value = begin.start(X, problem.k, terms, problem.rng, **known)
         result = problem.drive(partial(dictionary, X, terms=terms), value, tol=tol)
         return result.value["D"], result
 
     if only_codes:
         alpha, result = np.zeros(problem.k), fit(np.zeros(problem.k), given["tol"])[1]
     else:
-        alpha, result = weigh_and_fit(problem, largest, unit, fit)
+        alpha, result = weigh_and_fit(problem, largest, unit, fit, again=fit)
     Y, D = result.value["Y"], result.value["D"]
     if R is not None and problem.X is not None:
         Y = begin.recover(Products.of(problem.rows if problem.array is None else problem.array), R, Y, radius)
     value = {"Y": Y / unit if only_codes else Y, "D": D if only_codes else D / unit}
     return Found(D, value, result.objective / unit**2, result, None if only_codes else alpha / unit)
+
+
+def _largest(problem: Problem, X: Products, radius: float) -> float:
+    """Return the weight from which on nothing is left."""
+    given = problem.parameters
+    if given["groups"] is None:
+        return begin.alpha_max(X, radius)
+    penalty = as_penalty(1.0, groups=given["groups"], nonnegative=bool(given["nonnegative"]))
+    return begin.alpha_max_of(X, penalty, radius)
 
 
 def _terms(problem: Problem, alpha: Array, codes: Array | None, radius: float) -> Terms:

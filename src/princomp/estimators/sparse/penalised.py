@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from princomp.estimators.sparse.problem import Problem
 from princomp.result import Result
-from princomp.solvers.nonzeros import bisect_alpha
+from princomp.solvers.nonzeros import Found, bisect_alpha
 
 Array = NDArray[Any]
 
 SHARE = 0.1  # of alpha_max, if nothing else is asked for
+# In the search for a number of nonzeros; a fit that starts from another costs a fifth.
+COLD_FITS, WARM_FITS = 30, 75
 
 
 def weigh_and_fit(
@@ -24,11 +26,12 @@ def weigh_and_fit(
     alpha_max: float,
     user: float,
     fit: Callable[[Array, float], tuple[Array, Result]],
+    again: Callable[[Array, float, Result], tuple[Array, Result]] | None = None,
 ) -> tuple[Array, Result]:
     """Return the weights in force, in the units of the problem, and the fit with them.
 
     ``alpha_max`` is in those units, ``user`` what the user's alpha is multiplied by to be; ``fit(alpha, tol)``
-    returns (loadings, result).
+    returns (loadings, result), and so does ``again``, which starts from an earlier result.
     """
     given = problem.parameters
     if given["nonzeros"] is not None and given["alpha"] is not None:
@@ -40,22 +43,37 @@ def weigh_and_fit(
         alpha = problem.weights(share) * alpha_max if given["alpha"] is None else problem.weights(given["alpha"]) * user
         return alpha, fit(alpha, given["tol"])[1]
     target = counts(given["nonzeros"], problem.k, problem.width)
-    results: dict[tuple[float, ...], Result] = {}
+    if given["checkpoint"] is not None:  # it would not know which of the fits it belongs to
+        raise ValueError("checkpoint is for one fit, and nonzeros makes many: give alpha, or no checkpoint.")
 
-    def count(alpha: Array, _: Any) -> tuple[Array, Any]:
-        # Each from the usual start: from the last fit, components change places, and the search loses its way.
-        loadings, results[tuple(alpha)] = fit(alpha, given["tol"])
-        return (loadings != 0).sum(axis=0), None
+    def count(alpha: Array, before: Result | None) -> tuple[Array, Result]:
+        if before is None or again is None:
+            loadings, result = fit(alpha, given["tol"])
+        else:
+            loadings, result = again(alpha, given["tol"], before)
+        return (loadings != 0).sum(axis=0), result
 
-    found = bisect_alpha(count, target, alpha_max)
-    if (found.nonzeros != target).any():
-        warnings.warn(
-            f"No weights leave {target.tolist()} nonzeros: the closest ones leave {found.nonzeros.tolist()}. "
-            "Another formulation may come closer.",
-            UserWarning,
-            stacklevel=8,
+    found = bisect_alpha(count, target, alpha_max, max_fits=COLD_FITS if again is None else WARM_FITS)
+    warn_if_missed(found, target)
+    return found.alpha, found.start
+
+
+def warn_if_missed(found: Found, target: Array) -> None:
+    """Say so if the search has not led to the numbers asked for, and why."""
+    if (found.nonzeros == target).all():
+        return
+    reason = "Strong components give way to weaker ones of smaller weight."
+    if found.jumps.any():
+        where = ", ".join(map(str, np.flatnonzero(found.jumps)))
+        reason = (
+            f"In component {where} (counted from 0) the number jumps over the target: features come and go together."
         )
-    return found.alpha, results[tuple(found.alpha)]
+    warnings.warn(
+        f"No weights were found that leave {target.tolist()} nonzeros: the closest ones leave "
+        f"{found.nonzeros.tolist()}. {reason} Another formulation may come closer.",
+        UserWarning,
+        stacklevel=8,
+    )
 
 
 def counts(nonzeros: Any, k: int, p: int) -> NDArray[np.int64]:

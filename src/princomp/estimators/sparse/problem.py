@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.data import Centered, budget, statistics
-from princomp.result import Result
+from princomp.result import Callback, Result
 
 Array = NDArray[Any]
 
@@ -36,6 +36,8 @@ class Problem:
     parameters: dict[str, Any]  # of the estimator
     rng: np.random.Generator
     drive: Callable[..., Result]  # `run`, with the user's callback, checkpoint and limits
+    freedom: float = 1.0  # what X'X is divided by to be a covariance
+    tell: Callback | None = None  # the user's callback, for whoever runs something of their own
 
     @property
     def width(self) -> int:

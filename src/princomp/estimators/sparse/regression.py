@@ -23,7 +23,7 @@ def solve(problem: Problem) -> Found:
     """Return what the regression formulation finds."""
     given, square = problem.parameters, problem.unit**2
     S = _scatter(problem)
-    values, V = S.leading(problem.k, problem.rng)
+    values, V = leading = S.leading(problem.k, problem.rng)
     ridge = RIDGE * float(values[0]) if given["ridge"] is None else float(given["ridge"]) * square
     if not ridge >= 0:
         raise ValueError(f"ridge must be a number of at least 0, or infinity; got {given['ridge']!r}.")
@@ -38,8 +38,8 @@ def solve(problem: Problem) -> Found:
         if solver == "one-shot":
             value = one_shot.start(S, problem.k, problem.rng)
         else:
-            many = int(given["n_init"])
-            value = regression.start(S, problem.k, alpha=alpha, ridge=ridge, n_init=many, rng=problem.rng)
+            many, rng = int(given["n_init"]), problem.rng
+            value = regression.start(S, problem.k, alpha=alpha, ridge=ridge, n_init=many, rng=rng, leading=leading)
         result = problem.drive(partial(SOLVERS[solver], S, alpha=alpha, ridge=ridge), value, tol=tol)
         return result.value["B"], result
 

@@ -1,0 +1,34 @@
+"""Probabilistic PCA on the command line."""
+
+from typing import Any
+
+from princomp.cli.methods import Method
+from princomp.cli.methods.pca import METHOD as PCA
+
+SHARED = ("tol", "max_iter")
+
+
+def tables(estimator: Any, rows: Any) -> dict[str, dict[str, Any]]:
+    """Return imputed.csv if cells are missing: the data with these filled in, then their standard deviations."""
+    import numpy as np
+
+    from princomp.data import statistics
+
+    if not statistics.has_nan(rows):
+        return {}
+    filled, deviation = (np.asarray(part) for part in estimator.impute(rows, return_std=True))
+    n, p = rows.shape
+    names = [f"x{j}" for j in range(p)] if rows.names is None else list(rows.names)
+    columns: dict[str, Any] = {"sample": np.arange(1, n + 1) if rows.sample_names is None else rows.sample_names}
+    columns |= {f"{name} (column)" if name == "sample" else name: filled[:, j] for j, name in enumerate(names)}
+    columns |= {f"{name} (sd)": deviation[:, j] for j, name in enumerate(names)}
+    return {"imputed.csv": columns}
+
+
+METHOD = Method(
+    name="probabilistic",
+    estimator="ProbabilisticPCA",
+    summary="a Gaussian model; cells may be missing and are filled in",
+    options=tuple(option for option in PCA.options if option.name in SHARED),
+    tables=tables,
+)

@@ -1,0 +1,304 @@
+"""From rows to a model of probabilistic PCA: closed form or EM, and how many components."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp import certificates
+from princomp.data import Rows, budget, statistics
+from princomp.estimators.decompose import choose_solver, decompose, decompose_covariance
+from princomp.estimators.spectrum import Spectrum, minka_count, signs
+from princomp.estimators.standardise import SAFE_TOTAL
+from princomp.result import History, Result, State, Status, run
+from princomp.solvers import probabilistic, probabilistic_choice, probabilistic_closed, probabilistic_em
+from princomp.solvers.probabilistic_em import LEAST_NOISE, Data, Hidden
+
+Array = NDArray[Any]
+
+CHOICES = ("ard", "bic", "evidence", "held-out")
+MOST = 50  # components that a choice tries, unless told otherwise
+HELD_OUT = 0.1  # of the cells
+CHOICE_TOL = 1e-5  # is enough to compare numbers of components
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What to fit."""
+
+    rows: Rows
+    weight: Array | None
+    k: int  # components asked for, or the most to choose from
+    choice: str | None
+    most: int
+    all_there_are: bool  # components: no more than the rank
+    tol: float
+    max_iter: int
+    rng: np.random.Generator
+    drive: Callable[..., Result]  # `run`, with the user's callback and checkpoint
+    names: Any = None
+
+
+class Found(NamedTuple):
+    """A fitted model, in the basis of its components."""
+
+    method: str
+    values: Array  # (k,) variances along the components, descending
+    V: Array  # (p, k)
+    noise: float
+    mean: Array  # (p,)
+    total: float  # variance of the data
+    noiseless: bool  # whether the noise is not that of the data, but the least there may be
+    chosen: int  # components, before at least one was kept
+    log_likelihood: float | None
+    n_samples: int | None
+    result: Result
+
+
+def fit(problem: Problem, method: str) -> Found:
+    """Return the model of largest likelihood."""
+    missing = statistics.has_nan(problem.rows)
+    if missing and method == "closed-form":
+        raise ValueError('X has missing cells (NaN), for which there is no closed form: use method="em" or "auto".')
+    if missing and problem.choice == "evidence":
+        raise ValueError('n_components="evidence" needs complete data: use "ard", "bic" or "held-out".')
+    if missing or method == "em" or problem.choice == "held-out":
+        data = observed(problem.rows, problem.weight, problem.names)
+        k = _chosen_by_em(problem, data)
+        problem = replace(problem, k=max(k, 1), choice=None)
+        if missing or method == "em":
+            return _by_em(problem, data)._replace(chosen=k)
+    return _closed_form(problem)
+
+
+def fit_covariance(
+    S: Array, n_samples: int | None, k: int, choice: str | None, most: int, all_there_are: bool, tol: float
+) -> Found:
+    """Return the model of largest likelihood for a covariance matrix (divisor n)."""
+    spectrum = decompose_covariance(S, k if choice is None else len(S), n_samples, scale=False, tol=tol)
+    return _of_spectrum(spectrum, n_samples, float(n_samples or 1), choice, k, most, all_there_are)
+
+
+def checked_weight(sample_weight: Any, n: int) -> Array | None:
+    """Return weights of n rows as an array; None if there are none."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must have one entry per row, shape ({n},), got {weight.shape}.")
+    if not (np.isfinite(weight).all() and (weight >= 0).all()):
+        raise ValueError("sample_weight must be finite and nowhere negative.")
+    if not weight.any():
+        raise ValueError("sample_weight must not be zero everywhere: sample weights must contain one non-zero number.")
+    return weight
+
+
+def drive(estimator: Any, rows: Rows, weight: Array | None, tell: Any, *args: Any, **kwargs: Any) -> Result:
+    """Run an iterative solver for an estimator; its checkpoint knows the data and the weights."""
+    if estimator.checkpoint is not None:
+        weights = "" if weight is None else hashlib.sha256(weight.tobytes()).hexdigest()
+        kwargs |= {"checkpoint": estimator.checkpoint, "fingerprint": estimator._fingerprint(rows) + weights}
+    return run(*args, callback=tell, **kwargs)
+
+
+# Closed form
+
+
+def _closed_form(problem: Problem) -> Found:
+    rows, k = problem.rows, problem.k if problem.choice is None else min(problem.rows.shape)
+    if problem.weight is None:
+        solver = choose_solver(*rows.shape, k)
+        if problem.choice is not None and solver == "krylov":
+            solver = "eigh"
+        spectrum = decompose(
+            rows,
+            k,
+            solver,
+            center=True,
+            scale=False,
+            tol=problem.tol,
+            max_iter=problem.max_iter,
+            rng=problem.rng,
+            drive=problem.drive,
+            names=problem.names,
+        )
+        spectrum, count = replace(spectrum, freedom=float(rows.shape[0])), float(rows.shape[0])
+    else:
+        spectrum, count = _weighted(problem, k)
+    return _of_spectrum(spectrum, rows.shape[0], count, problem.choice, problem.k, problem.most, problem.all_there_are)
+
+
+def _weighted(problem: Problem, k: int) -> tuple[Spectrum, float]:
+    """Return the spectrum of rows with weights, and the sum of these."""
+    data = observed(problem.rows, problem.weight, problem.names)
+    X, weight, moments = data.around(), np.asarray(data.weight), data.moments
+    values, V = probabilistic_closed.weighted_eigenpairs(X, weight, k)
+    apply = partial(probabilistic_closed.weighted_gram_apply, X, weight)
+    spectrum = Spectrum(
+        "eigh",
+        np.maximum(values, 0.0),
+        V,
+        float(moments.squares.sum()),
+        certificates.spectral(apply, V, values, problem.tol),
+        count=problem.rows.shape[0],
+        freedom=moments.total,
+        mean=moments.mean,
+        unit=data.unit,
+    )
+    return spectrum, moments.total
+
+
+def _of_spectrum(
+    spectrum: Spectrum, n_samples: int | None, count: float, choice: str | None, k: int, most: int, all_there_are: bool
+) -> Found:
+    with np.errstate(over="ignore"):
+        total = float(np.float64(spectrum.total) / spectrum.freedom / spectrum.unit / spectrum.unit)
+    if not np.isfinite(total):
+        raise ValueError("The variance of X is more than float64 holds. Divide X by a constant first.")
+    if choice is not None:
+        chosen = _chosen_by_spectrum(spectrum, total, count, choice, most)
+    else:
+        chosen = min(k, max(spectrum.rank, 1)) if all_there_are else k
+    kept = spectrum.leading(max(chosen, 1))
+    values, noise, log_likelihood = _largest_likelihood(kept, total, count)
+    value = {"W": probabilistic.weights(values, kept.V, noise), "mean": spectrum.mean, "noise": np.array(noise)}
+    history = History()
+    history.record(State(value, log_likelihood, kept.certificate.residual, 1), 0.0, ())
+    status = Status("exact", "Solved exactly, up to rounding.") if kept.run is None else kept.run.status
+    n_iter = 1 if kept.run is None else kept.run.n_iter
+    result = Result(value, log_likelihood, kept.certificate, status, n_iter, history)
+    return Found(
+        "closed-form",
+        values,
+        kept.V,
+        noise,
+        spectrum.mean,
+        total,
+        noise > kept.noise_variance,
+        chosen,
+        None if n_samples is None else log_likelihood,
+        n_samples,
+        result,
+    )
+
+
+def _largest_likelihood(kept: Spectrum, total: float, count: float) -> tuple[Array, float, float]:
+    """Return variances along the components, noise, and the log-likelihood, kept finite where there is no noise."""
+    p = len(kept.V)
+    noise = max(kept.noise_variance, LEAST_NOISE * total / p, np.finfo(np.float64).tiny)
+    values = np.maximum(kept.variances, noise)
+    return values, noise, probabilistic.log_likelihood(values, noise, count, p, kept.variances, kept.left)
+
+
+def _chosen_by_spectrum(spectrum: Spectrum, total: float, count: float, choice: str, most: int) -> int:
+    """Return how many components to keep, from all eigenvalues."""
+    p = len(spectrum.V)
+    if choice == "evidence":
+        return min(minka_count(spectrum), most)
+    if choice == "ard":
+        return probabilistic_choice.relevant_count(spectrum.variances[:most], total, count, p)
+
+    def criterion(k: int) -> float:
+        return probabilistic_choice.bic(_largest_likelihood(spectrum.leading(k), total, count)[2], k, p, count)
+
+    return probabilistic_choice.climb(criterion, most)[0]
+
+
+# EM
+
+
+def observed(rows: Rows, weight: Array | None, names: Any) -> Data:
+    """Return rows with their moments, in units in which squares are safe; complain about what cannot be fitted."""
+    unit = 1.0
+    moments = statistics.observed_moments(rows, weight)
+    if not SAFE_TOTAL[0] < moments.variance < SAFE_TOTAL[1]:
+        refuse_infinite(rows, names)
+        largest = float(statistics.column_faults(rows)[2].max())
+        unit = float(np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000))) if largest > 0 else 1.0
+        moments = statistics.observed_moments(rows, weight, unit)
+    if (moments.counts <= 0).any():
+        j = int(np.argmin(moments.counts > 0))
+        others = int((moments.counts <= 0).sum()) - 1
+        more = f" (and {others} more)" if others else ""
+        raise ValueError(f"Column {_name(names, j)}{more} has no observed cell: leave it out.")
+    return Data(rows, moments, unit, weight)
+
+
+def refuse_infinite(rows: Rows, names: Any) -> None:
+    """Raise ValueError if a cell is infinite, naming its column."""
+    inf = statistics.column_faults(rows)[1]
+    if inf.any():
+        j = int(np.argmax(inf > 0))
+        raise ValueError(
+            f"Input X contains inf in column {_name(names, j)}, in {int(inf[j])} row(s) of it. Replace those cells, by "
+            "NaN if they are to count as missing."
+        )
+
+
+def _name(names: Any, j: int) -> str:
+    return str(j) if names is None else repr(names[j])
+
+
+def _chosen_by_em(problem: Problem, data: Data) -> int:
+    """Return how many components to fit."""
+    limits: dict[str, Any] = {"tol": max(problem.tol, CHOICE_TOL), "max_iter": problem.max_iter}
+    p, count, most = problem.rows.shape[1], data.moments.total, problem.most
+    if problem.choice == "ard":
+        begin = probabilistic_em.begin(data, most, problem.rng)
+        return int(probabilistic_choice.relevant(data, begin, **limits).W.shape[1])
+    if problem.choice == "bic":
+
+        def criterion(k: int) -> float:
+            best = probabilistic_choice.log_likelihood(data, k, problem.rng, **limits)
+            return probabilistic_choice.bic(best, k, p, count)
+
+        return probabilistic_choice.climb(criterion, most)[0]
+    if problem.choice == "held-out":
+        part = replace(data, hidden=Hidden(int(problem.rng.integers(2**31)), HELD_OUT))
+        score = partial(probabilistic_choice.held_out, part, rng=problem.rng, **limits)
+        return probabilistic_choice.climb(score, most)[0]
+    return problem.k
+
+
+def _by_em(problem: Problem, data: Data) -> Found:
+    p, k = problem.rows.shape[1], problem.k
+    # Sums for each pair of components and each feature, in a few copies.
+    budget.require(16.0 * p * k * (k + 1), f"EM with {p} features and {k} components", "Take fewer components.")
+    begin = probabilistic_em.start(probabilistic_em.begin(data, problem.k, problem.rng))
+    result = problem.drive(
+        partial(probabilistic_em.em, data), begin, tol=problem.tol, max_iter=problem.max_iter, scope="local"
+    )
+    model, unit = probabilistic_em.model_of(result.value), data.unit
+    V, sizes, _ = np.linalg.svd(model.W / unit, full_matrices=False)
+    noise = model.noise / unit / unit
+    total = data.moments.variance * problem.rows.shape[1] / unit / unit
+    if not np.isfinite(total):
+        raise ValueError("The variance of X is more than float64 holds. Divide X by a constant first.")
+    mean = data.moments.mean + model.shift / unit
+    V = V * signs(V)
+    # The density of X, not of X times unit.
+    history, by_unit = result.history, data.moments.cells * np.log(unit)
+    history.objective = [value + by_unit for value in history.objective]
+    log_likelihood = result.objective + by_unit
+    value = {"W": V * sizes, "mean": mean, "noise": np.array(noise)}
+    return Found(
+        "em",
+        sizes**2 + noise,
+        V,
+        noise,
+        mean,
+        total,
+        probabilistic_em.at_floor(model.noise, data.floor),
+        problem.k,
+        log_likelihood,
+        problem.rows.shape[0],
+        replace(result, value=value, objective=log_likelihood),
+    )

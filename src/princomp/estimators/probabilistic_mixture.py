@@ -1,0 +1,390 @@
+"""Mixtures of probabilistic PCA: groups of samples, each with a subspace of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from princomp.data import Centered, Rows, statistics
+from princomp.estimators.base import Estimator, check_count
+from princomp.estimators.probabilistic_fit import checked_weight, drive, observed, refuse_infinite
+from princomp.estimators.spectrum import signs
+from princomp.progress import watch, with_callbacks
+from princomp.result import Result, State
+from princomp.solvers import probabilistic, probabilistic_mixture
+from princomp.solvers.probabilistic_mixture import Mixture, responsibilities
+
+Array = NDArray[Any]
+
+SAMPLE = 5000  # rows from which the starts are guessed
+LEAST_NOISE = 1e-6  # of the mean variance of the columns: without a bound a cluster could shrink to a point
+
+
+class ProbabilisticPCAMixture(Estimator):
+    r"""A mixture of probabilistic PCA models: clusters, each with principal axes of its own.
+
+    A row belongs to cluster c with probability :math:`\pi_c` and is then :math:`x = W_c z + \mu_c + e` with
+    :math:`z \sim N(0, I_k)` and :math:`e \sim N(0, \sigma_c^2 I_p)`. All parameters are those of largest likelihood of
+    the observed cells (NaN = missing at random), by expectation maximisation from several starts.
+
+    Parameters
+    ----------
+    n_components : int, default 1
+        Dimension k of each cluster's subspace.
+    n_clusters : int, default 2
+        Number of clusters.
+    n_init : int, default 5
+        Starts by k-means, of which the one that leads highest in a few steps is kept.
+    tol : float, default 1e-6
+        Bound on the estimated gain of the log-likelihood that is left, for each observed cell.
+    max_iter : int, default 1000
+        Bound on iterations.
+    random_state : int, RandomState or None, default None
+        Seed of the starts and of `sample`.
+    verbose : int, default 0
+        1: a progress line on a terminal; 2: which stays.
+    callback : callable, optional
+        Called with each `State`; returning True stops the fit.
+    checkpoint : path, optional
+        Where to keep the state of an unfinished fit; the same fit, run again, goes on from it.
+
+    Attributes
+    ----------
+    shares_ : (m,) array
+        Probabilities of the clusters, largest first.
+    means_ : (m, p) array
+        Their means.
+    weights_ : (m, p, k) array
+        Their W.
+    components_ : (m, k, p) array
+        Their principal axes: orthonormal rows, largest variance first; the entry of largest magnitude is positive.
+    noise_variance_ : (m,) array
+        Their :math:`\sigma^2`.
+    log_likelihood_ : float
+        Of the observed cells of all rows.
+    n_components_, n_samples_, n_features_in_, n_iter_ : int
+        Counts.
+    result_ : Result
+        ``value`` ("share", "W", "mean", "noise"), ``objective`` (the log-likelihood), ``certificate``, ``status``, and
+        in ``history.objective`` the log-likelihood after each step.
+    certificate_ : Certificate
+        The estimated gain left. A mixture's likelihood has many maxima: this is one of them.
+
+    See Also
+    --------
+    ProbabilisticPCA : One cluster.
+
+    Examples
+    --------
+    >>> from princomp import ProbabilisticPCAMixture
+    >>> from princomp.datasets import make_height_weight
+    >>> people = make_height_weight(random_state=0)
+    >>> mixture = ProbabilisticPCAMixture(1, n_clusters=2, random_state=0).fit(people.X)
+    >>> first = mixture.predict(people.X)
+    >>> share = (first == people.groups).mean()
+    >>> bool(max(share, 1 - share) > 0.98)  # clusters have no names
+    True
+    >>> bool((mixture.components_ > 0).all())  # in each group the taller are heavier
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        n_clusters: int = 2,
+        n_init: int = 5,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callable[[State], Any] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_clusters = n_clusters
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.checkpoint = checkpoint
+
+    # Fitting
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the mixture to the observed cells of X.
+
+        Parameters
+        ----------
+        X : as in `ProbabilisticPCA.fit`
+            The data, rows are samples; NaN = missing.
+        y : None
+            Ignored.
+        sample_weight : (n,) array-like, optional
+            How often each row counts; at least 0.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            self._fit(X, sample_weight)
+        return self
+
+    @with_callbacks
+    def _fit(self, X: Any, sample_weight: Any) -> None:
+        rows = self._open(X, reset=True, least_rows=2)
+        n, p = rows.shape
+        check_count("n_clusters", self.n_clusters, n)
+        check_count("n_components", self.n_components, p)
+        check_count("n_init", self.n_init)
+        self._check_limits()
+        weight = checked_weight(sample_weight, n)
+        data = observed(rows, weight, getattr(self, "feature_names_in_", None))
+        limits: dict[str, Any] = {
+            "weight": weight,
+            "floor": LEAST_NOISE * data.moments.variance or np.finfo(np.float64).tiny,
+            "cells": data.moments.cells,
+        }
+        with watch(self, X) as tell:
+            solver = partial(probabilistic_mixture.em, data.around(), **limits)
+            starts = self._starts(data.around(), weight, limits["floor"])
+            begin = probabilistic_mixture.best_of(data.around(), starts, **limits)
+            run = partial(drive, self, rows, weight, tell)
+            result = run(solver, begin, tol=self.tol, max_iter=self.max_iter)
+        self._keep(result, data.moments.mean, data.unit, data.moments.cells, rows.dtype)
+        self.n_samples_ = n
+
+    def _starts(self, X: Centered, weight: Array | None, floor: float) -> list[Mixture]:
+        """Return mixtures to start from, guessed from some of the rows."""
+        rng, n = self._generator(), X.shape[0]
+        some = np.arange(n) if n <= SAMPLE else np.sort(rng.choice(n, SAMPLE, replace=False))
+        sample = statistics.take(X, some)
+        counts = np.ones(len(sample)) if weight is None else weight[some]
+        sample, counts = sample[counts > 0], counts[counts > 0]
+        guess = partial(probabilistic_mixture.guess, sample, counts, self.n_clusters, self.n_components, floor)
+        return [guess(rng if number else None) for number in range(self.n_init)]
+
+    def _keep(self, result: Result, about: Array, unit: float, cells: float, dtype: Any) -> None:
+        """Derive all attributes: the one place."""
+        found = Mixture.of(result.value)
+        order = np.argsort(-found.share, kind="stable")
+        share, W, shift, noise = (array[order] for array in found)
+        axes, sizes, _ = np.linalg.svd(W / unit, full_matrices=False)
+        axes = axes * np.array([signs(each) for each in axes])[:, None, :]
+        noise = noise / unit / unit
+        self._means, self._noise = about + shift / unit, noise  # in full precision
+        self.n_components_ = W.shape[2]
+        self.shares_ = share.astype(dtype)
+        self.means_ = self._means.astype(dtype)
+        self.weights_ = (axes * sizes[:, None, :]).astype(dtype)
+        self.components_ = np.ascontiguousarray(axes.transpose(0, 2, 1)).astype(dtype)
+        self.noise_variance_ = noise.astype(dtype)
+        # The density of X, not of X times unit.
+        result.history.objective = [value + cells * np.log(unit) for value in result.history.objective]
+        self.log_likelihood_ = result.objective + cells * np.log(unit)
+        value = {"share": share, "W": axes * sizes[:, None, :], "mean": self._means, "noise": noise}
+        self.result_ = replace(result, value=value, objective=self.log_likelihood_)
+        self.certificate_ = result.certificate
+        self.n_iter_ = result.n_iter
+
+    # Using the fit
+
+    def responsibilities(self, X: Any) -> Any:
+        """Return the probability of each cluster, given the observed cells of each row.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data; NaN = missing.
+
+        Returns
+        -------
+        (n, m) array
+            In the kind of X. A row without any cell gets ``shares_``.
+        """
+        return self._map(X, _shares, width=len(self._model().share))
+
+    def predict(self, X: Any) -> Any:
+        """Return the most probable cluster of each row.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data; NaN = missing.
+
+        Returns
+        -------
+        (n,) array of int
+        """
+        check_is_fitted(self)
+        return self._map(X, _clusters, width=1, dtype=np.intp)[:, 0]
+
+    def transform(self, X: Any) -> Any:
+        """Return the posterior means of the latent scores in each cluster, times the cluster's probability.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data; NaN = missing.
+
+        Returns
+        -------
+        (n, m k) array
+            The k scores of the first cluster, then those of the next. A row that surely belongs to one has zeros for
+            the others.
+        """
+        check_is_fitted(self)
+        return self._map(X, _scores, width=self._n_features_out)
+
+    def impute(self, X: Any, *, return_std: bool = False) -> Any:
+        """Return X with missing cells replaced by their expectation, given the observed cells of their rows.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data; NaN = missing.
+        return_std : bool, default False
+            Whether to return standard deviations too: 0 of an observed cell.
+
+        Returns
+        -------
+        (n, p) array, or two of them
+            In the kind of X.
+        """
+        check_is_fitted(self)
+        p = self.n_features_in_
+        both = self._map(X, _imputed, self._means[0], width=2 * p, about=np.zeros(p))
+        return (both[:, :p], both[:, p:]) if return_std else both[:, :p]
+
+    def score_samples(self, X: Any) -> Any:
+        """Return the log-likelihood of the observed cells of each row; 0 for a row without any.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data; NaN = missing.
+
+        Returns
+        -------
+        (n,) array
+        """
+        check_is_fitted(self)
+        return self._map(X, _log_likelihoods, width=1, dtype=np.float64)[:, 0]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-likelihood of the rows of X.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data; NaN = missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(np.asarray(self.score_samples(X))))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Array]:
+        """Return new rows drawn from the model, and their clusters.
+
+        Parameters
+        ----------
+        n_samples : int, default 1
+            How many.
+        random_state : int, RandomState or None
+            By default that of the estimator.
+
+        Returns
+        -------
+        (n_samples, p) array and (n_samples,) array of int
+        """
+        check_is_fitted(self)
+        check_count("n_samples", n_samples)
+        seed = check_random_state(self.random_state if random_state is None else random_state).randint(2**31 - 1)
+        rng = np.random.default_rng(seed)
+        share = self.shares_.astype(np.float64)
+        cluster = rng.choice(len(share), n_samples, p=share / share.sum())
+        W, p = self.weights_.astype(np.float64)[cluster], self.n_features_in_
+        drawn = np.einsum("npk,nk->np", W, rng.standard_normal((n_samples, self.n_components_))) + self._means[cluster]
+        drawn += np.sqrt(self._noise[cluster])[:, None] * rng.standard_normal((n_samples, p))
+        return drawn.astype(self.weights_.dtype), cluster
+
+    def _model(self) -> Mixture:
+        """Return the mixture, its means less the first one."""
+        check_is_fitted(self)
+        shares, W = self.shares_.astype(np.float64), self.weights_.astype(np.float64)
+        return Mixture(shares, W, self._means - self._means[0], self._noise)
+
+    def _map(
+        self, X: Any, fn: Callable[..., Array], *state: Any, width: int, dtype: Any = None, about: Array | None = None
+    ) -> Any:
+        """Return what a function makes of each row, less the first mean or ``about``; complain about infinite cells."""
+        rows: Rows = self._open(X, reset=False)
+        centered = Centered(rows, self._means[0] if about is None else about, dense_tiles=True)
+        answer = centered.map(fn, self._model(), *state, width=width, dtype=dtype or rows.dtype)
+        if isinstance(answer, np.ndarray) and not np.isfinite(answer).all():
+            refuse_infinite(rows, getattr(self, "feature_names_in_", None))
+        return answer
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.shares_) * self.n_components_
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that cells may be missing."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+# Functions of tiles less the first mean, row by row.
+
+
+def _shares(block: Array, rows: slice, mixture: Mixture) -> Array:
+    return responsibilities(block, mixture).share
+
+
+def _clusters(block: Array, rows: slice, mixture: Mixture) -> Array:
+    return responsibilities(block, mixture).share.argmax(axis=1)[:, None]
+
+
+def _scores(block: Array, rows: slice, mixture: Mixture) -> Array:
+    found = responsibilities(block, mixture)
+    each = zip(found.clusters, found.share.T)
+    return np.hstack([cluster.in_order(cluster.scores) * share[:, None] for cluster, share in each])
+
+
+def _log_likelihoods(block: Array, rows: slice, mixture: Mixture) -> Array:
+    return responsibilities(block, mixture).log_likelihood[:, None]
+
+
+def _imputed(block: Array, rows: slice, mixture: Mixture, mean: Array) -> Array:
+    """Return cells and their standard deviations side by side: of the mixture of the clusters' predictions.
+
+    The tile comes as it is: observed cells stay the same to the last bit.
+    """
+    centred = block - mean
+    share = responsibilities(centred, mixture).share
+    expected, square = np.zeros_like(block), np.zeros_like(block)
+    for c, (W, shift, noise) in enumerate(zip(mixture.W, mixture.shift, mixture.noise)):
+        of_cluster, variance = probabilistic.predict(centred - shift, W, float(noise))
+        of_cluster += shift
+        expected += share[:, c, None] * of_cluster
+        square += share[:, c, None] * (variance + of_cluster**2)
+    missing = np.isnan(block)
+    deviation = np.sqrt(np.maximum(square - expected**2, 0.0))
+    return np.hstack([np.where(missing, expected + mean, block), np.where(missing, deviation, 0.0)])

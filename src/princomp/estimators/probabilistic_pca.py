@@ -1,0 +1,528 @@
+"""Probabilistic PCA: a likelihood, a posterior, and an exact treatment of missing cells."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from numbers import Integral
+from os import PathLike
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from princomp.data import Centered, Rows, as_rows
+from princomp.estimators import probabilistic_fit
+from princomp.estimators.base import Estimator
+from princomp.estimators.probabilistic_fit import CHOICES, Found, Problem, checked_weight, drive
+from princomp.progress import watch, with_callbacks
+from princomp.result import State
+from princomp.solvers import probabilistic
+from princomp.solvers.probabilistic import unpacked
+
+Array = NDArray[Any]
+
+METHODS = ("auto", "closed-form", "em")
+
+
+class Posterior(NamedTuple):
+    """What rows say about their latent scores: normal distributions."""
+
+    mean: Any  # (n, k)
+    covariance: Any  # (n, k, k)
+
+
+class ProbabilisticPCA(Estimator):
+    r"""Probabilistic PCA: a Gaussian model of the data, with missing cells treated exactly.
+
+    The model is :math:`x = W z + \mu + e` with :math:`z \sim N(0, I_k)`, :math:`e \sim N(0, \sigma^2 I_p)`, so that
+    :math:`x \sim N(\mu, W W^\top + \sigma^2 I)`. It is fitted by maximum likelihood of the observed cells (NaN =
+    missing at random). With l the eigenvalues and U the eigenvectors of the covariance with divisor n (not n - 1),
+
+    .. math:: \sigma^2 = \frac{1}{p - k} \sum_{j > k} l_j, \qquad W = U_k (\Lambda_k - \sigma^2 I)^{1/2} R
+
+    for complete data; with missing cells by expectation maximisation.
+
+    Parameters
+    ----------
+    n_components : int, "ard", "bic", "evidence", "held-out" or None, default None
+        How many components: None for min(n, p), or the rank of complete data if that is less; an int; or chosen from
+        the data. "ard": those that Bishop's relevance prior (Bayesian PCA) leaves. "bic": the best Bayesian information
+        criterion. "evidence": Minka's evidence (complete data, n >= p). "held-out": the best prediction of a tenth of
+        the cells, left out of the fit. The model is then fitted by maximum likelihood with that many.
+    method : {"auto", "closed-form", "em"}, default "auto"
+        "closed-form" is for complete data; "auto" takes it there, and "em" where cells are missing.
+    max_components : int, optional
+        The most that a choice may take; by default min(n, p) - 1, at most 50.
+    rotation : (k, k) array, optional
+        The orthogonal R above. The likelihood does not depend on it; by default I.
+    tol : float, default 1e-6
+        For "em": bound on the estimated gain of the log-likelihood that is left, for each observed cell. For
+        "closed-form": on the eigen-residual, as in `PCA`.
+    max_iter : int, default 1000
+        Bound on iterations.
+    random_state : int, RandomState or None, default None
+        Seed of the start, of "held-out" and of `sample`.
+    verbose : int, default 0
+        1: a progress line on a terminal; 2: which stays.
+    callback : callable, optional
+        Called with each `State` of "em"; returning True stops the fit.
+    checkpoint : path, optional
+        Where "em" keeps the state of an unfinished fit; the same fit, run again, goes on from it.
+
+    Attributes
+    ----------
+    weights_ : (p, k) array
+        W.
+    noise_variance_ : float
+        sigma^2. Of data without noise it is a rounding error above 0, so that all that follows stays finite.
+    components_ : (k, p) array
+        Orthonormal: the left singular vectors of W, largest first; the entry of largest magnitude is positive.
+    mean_ : (p,) array
+        mu.
+    explained_variance_ : (k,) array
+        Variance of the model along each component, divisor n: with complete data the eigenvalues l.
+    explained_variance_ratio_ : (k,) array
+        The same as a share of the total variance of the model.
+    log_likelihood_ : float
+        Of the observed cells of all rows; None after `fit_covariance` without ``n_samples``.
+    n_components_, n_samples_, n_features_in_, n_iter_ : int
+        Counts.
+    method_ : str
+        The method that ran.
+    result_ : Result
+        ``value`` ("W", "mean", "noise"), ``objective`` (the log-likelihood), ``certificate``, ``status``, and in
+        ``history.objective`` the log-likelihood after each step.
+    certificate_ : Certificate
+        "em": the estimated gain left; "closed-form": the eigen-residual.
+
+    See Also
+    --------
+    PCA : The same subspace; its variances have divisor n - 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp import ProbabilisticPCA
+    >>> from princomp.datasets import load_tobamovirus
+    >>> X = load_tobamovirus().X
+    >>> model = ProbabilisticPCA(2).fit(X)
+    >>> round(float(model.noise_variance_), 4), round(model.log_likelihood_, 2)
+    (1.6269, -1245.93)
+    >>> X[0, 3] = np.nan
+    >>> filled, deviation = model.impute(X[:1], return_std=True)
+    >>> print(f"{filled[0, 3]:.1f} +- {deviation[0, 3]:.1f}")
+    16.8 +- 1.8
+    """
+
+    def __init__(
+        self,
+        n_components: int | str | None = None,
+        *,
+        method: str = "auto",
+        max_components: int | None = None,
+        rotation: Array | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callable[[State], Any] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.max_components = max_components
+        self.rotation = rotation
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.checkpoint = checkpoint
+
+    # Fitting
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model to the observed cells of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse, frame, list of shards, Dask array or Rows
+            The data, rows are samples; NaN = missing.
+        y : None
+            Ignored.
+        sample_weight : (n,) array-like, optional
+            How often each row counts; at least 0.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            self._fit(X, sample_weight)
+        return self
+
+    def fit_covariance(self, S: Any, n_samples: int | None = None) -> Self:
+        """Fit the model to a covariance matrix instead of data.
+
+        Parameters
+        ----------
+        S : (p, p) array-like or frame
+            Symmetric; used as it is. For the likelihood of data it is the one with divisor n.
+        n_samples : int, optional
+            How many samples it was computed from; needed for "ard", "bic" and "evidence", and for the likelihood.
+
+        Returns
+        -------
+        self
+            With ``mean_`` = 0.
+        """
+        with self._all_or_nothing():
+            self._fit_covariance(S, n_samples)
+        return self
+
+    @with_callbacks
+    def _fit(self, X: Any, sample_weight: Any) -> None:
+        rows = self._open(X, reset=True, least_rows=2)
+        k, most = self._check_parameters(*rows.shape)
+        weight = checked_weight(sample_weight, rows.shape[0])
+        with watch(self, X) as tell:
+            problem = Problem(
+                rows=rows,
+                weight=weight,
+                k=k,
+                choice=self.n_components if isinstance(self.n_components, str) else None,
+                most=most,
+                all_there_are=self.n_components is None,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                rng=self._generator(),
+                drive=partial(drive, self, rows, weight, tell),
+                names=getattr(self, "feature_names_in_", None),
+            )
+            found = probabilistic_fit.fit(problem, self.method)
+        self._keep(found, rows.dtype, most)
+
+    def _fit_covariance(self, S: Any, n_samples: int | None) -> None:
+        if self.method == "em" or self.n_components == "held-out":
+            raise ValueError('fit_covariance has no cells: method="em" and n_components="held-out" need data.')
+        matrix, dtype = self._open_covariance(S, n_samples)
+        k, most = self._check_parameters(n_samples or len(matrix), len(matrix))
+        choice = self.n_components if isinstance(self.n_components, str) else None
+        if choice is not None and n_samples is None:
+            raise ValueError(f"n_components={choice!r} needs n_samples.")
+        found = probabilistic_fit.fit_covariance(
+            matrix, n_samples, k, choice, most, self.n_components is None, self.tol
+        )
+        self._keep(found, dtype, most)
+
+    def _check_parameters(self, n: int, p: int) -> tuple[int, int]:
+        """Return how many components are asked for, and the most that a choice may take."""
+        if self.method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}.")
+        self._check_limits()
+        side = min(n, p)
+        most = max(min(side - 1, probabilistic_fit.MOST), 1)
+        if self.max_components is not None:
+            if not _is_count(self.max_components) or not 1 <= self.max_components <= side:
+                raise ValueError(f"max_components must be an integer from 1 to {side}, got {self.max_components!r}.")
+            most = int(self.max_components)
+        asked = self.n_components
+        if asked is None:
+            return side, most
+        if isinstance(asked, str) and asked in CHOICES:
+            return most, most
+        if not _is_count(asked) or not 1 <= int(asked) <= side:
+            raise ValueError(
+                f"n_components must be an integer from 1 to {side} (= min(n, p)), one of {', '.join(CHOICES)}, or "
+                f"None; got {asked!r}."
+            )
+        return int(asked), most
+
+    def _keep(self, found: Found, dtype: Any, most: int) -> None:
+        """Derive all attributes: the one place."""
+        k = len(found.values)
+        for message in _warnings(found, self.n_components, k, most, self.max_components):
+            warnings.warn(message, UserWarning, stacklevel=5)
+        R = _checked_rotation(self.rotation, k)
+        self.method_ = found.method
+        self.n_components_ = k
+        self.n_samples_ = found.n_samples
+        self._mean = found.mean  # in full precision: rounded to float32 it would move data at a large offset
+        self._noise = found.noise
+        self.mean_ = found.mean.astype(dtype)
+        self.noise_variance_ = dtype.type(found.noise)
+        self.components_ = np.ascontiguousarray(found.V.T).astype(dtype)
+        self.weights_ = probabilistic.weights(found.values, found.V, found.noise, R).astype(dtype)
+        self.explained_variance_ = found.values.astype(dtype)
+        total = float(found.values.sum()) + (len(found.mean) - k) * found.noise
+        self.explained_variance_ratio_ = (found.values / total).astype(dtype)
+        self.log_likelihood_ = found.log_likelihood
+        self.result_ = found.result
+        self.certificate_ = found.result.certificate
+        self.n_iter_ = found.result.n_iter
+
+    # Using the fit
+
+    @property
+    def loadings_(self) -> Array:
+        """Components times the square root of their variances, (k, p)."""
+        check_is_fitted(self)
+        return self.components_ * np.sqrt(self.explained_variance_)[:, None]
+
+    def transform(self, X: Any) -> Any:
+        """Return the posterior means of the latent scores, given the observed cells of each row.
+
+        They are shrunk towards 0, most where noise is large or cells are missing; as the noise vanishes they tend to
+        the *whitened* scores of PCA. A row without any cell is at 0.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            New data, with the same columns; NaN = missing.
+
+        Returns
+        -------
+        (n, k) array
+            In the kind of X: a Dask array stays lazy.
+        """
+        rows = self._opened(X)
+        return self._map(rows, _scores, width=self.n_components_)
+
+    def posterior(self, X: Any) -> Posterior:
+        """Return means and covariances of the latent scores, given the observed cells of each row.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data; NaN = missing.
+
+        Returns
+        -------
+        Posterior
+            ``mean`` (n, k) and ``covariance`` (n, k, k).
+        """
+        rows, k = self._opened(X), self.n_components_
+        both = self._map(rows, _scores_and_covariances, width=k + k * k)
+        return Posterior(both[:, :k], both[:, k:].reshape((rows.shape[0], k, k)))
+
+    def inverse_transform(self, X: Any, *, shrunk: bool = True) -> Any:
+        """Return the data that scores stand for.
+
+        Parameters
+        ----------
+        X : (n, k) array-like
+            Scores.
+        shrunk : bool, default True
+            True: W z + mean, the expected data. False: W (W'W)^-1 M z + mean, M = W'W + noise I, which undoes the
+            shrinkage of the scores of complete rows: their projection on the components, as PCA has it.
+
+        Returns
+        -------
+        (n, p) array
+            In the kind of X.
+        """
+        check_is_fitted(self)
+        rows = as_rows(X)
+        W = self.weights_.astype(np.float64)
+        p, k = W.shape
+        if rows.shape[1] != k:
+            raise ValueError(f"Scores must have {k} columns, one per component, got {rows.shape[1]}.")
+        if not shrunk:
+            W = W + self._noise * np.linalg.pinv(W.T)
+        return Centered(rows).map(_data, W.T, self._mean, width=p, dtype=rows.dtype)
+
+    def impute(self, X: Any, *, return_std: bool = False) -> Any:
+        """Return X with missing cells replaced by their expectation, given the observed cells of their rows.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data; NaN = missing.
+        return_std : bool, default False
+            Whether to return standard deviations too: of a missing cell sqrt(noise + noise w'M^-1 w), 0 of an
+            observed one. They take the model for the true one.
+
+        Returns
+        -------
+        (n, p) array, or two of them
+            In the kind of X.
+        """
+        rows = self._opened(X)
+        p = rows.shape[1]
+        if not return_std:
+            return self._map(rows, _imputed, self._mean, width=p, about=np.zeros(p))
+        both = self._map(rows, _imputed_with_deviations, self._mean, width=2 * p, about=np.zeros(p))
+        return both[:, :p], both[:, p:]
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
+        """Return new rows drawn from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default 1
+            How many.
+        random_state : int, RandomState or None
+            By default that of the estimator.
+
+        Returns
+        -------
+        (n_samples, p) array
+        """
+        check_is_fitted(self)
+        if not _is_count(n_samples) or n_samples < 1:
+            raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}.")
+        seed = check_random_state(self.random_state if random_state is None else random_state).randint(2**31 - 1)
+        rng = np.random.default_rng(seed)
+        p, k = self.weights_.shape
+        Z, E = rng.standard_normal((n_samples, k)), rng.standard_normal((n_samples, p))
+        drawn = Z @ self.weights_.astype(np.float64).T + np.sqrt(self._noise) * E + self._mean
+        return drawn.astype(self.weights_.dtype)
+
+    # The Gaussian model
+
+    def get_covariance(self) -> Array:
+        """Return the covariance of the model, W W' + noise I, (p, p)."""
+        check_is_fitted(self)
+        W = self.weights_
+        return W @ W.T + self.noise_variance_ * np.eye(len(W), dtype=W.dtype)
+
+    def get_precision(self) -> Array:
+        """Return the inverse of `get_covariance`, (p, p), by Woodbury's formula: nothing of that size is inverted."""
+        check_is_fitted(self)
+        V, dtype = self.components_.astype(np.float64).T, self.components_.dtype
+        # (I - W M^-1 W') / noise, in the basis of the components, where no digits cancel.
+        precision = (V / np.maximum(self.explained_variance_.astype(np.float64), self._noise)) @ V.T
+        if V.shape[1] < len(V):
+            precision += (np.eye(len(V)) - V @ V.T) / self._noise
+        return precision.astype(dtype)
+
+    def score_samples(self, X: Any) -> Any:
+        """Return the log-likelihood of the observed cells of each row; 0 for a row without any.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data; NaN = missing.
+
+        Returns
+        -------
+        (n,) array
+        """
+        return self._map(self._opened(X), _log_likelihoods, width=1, dtype=np.float64)[:, 0]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-likelihood of the rows of X.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data; NaN = missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(np.asarray(self.score_samples(X))))
+
+    def _opened(self, X: Any) -> Rows:
+        check_is_fitted(self)
+        return self._open(X, reset=False)
+
+    def _map(
+        self,
+        rows: Rows,
+        fn: Callable[..., Array],
+        *state: Any,
+        width: int,
+        dtype: Any = None,
+        about: Array | None = None,
+    ) -> Any:
+        """Return what a function makes of each row, less the mean or ``about``; complain about infinite cells."""
+        X = Centered(rows, self._mean if about is None else about, dense_tiles=True)
+        W = self.weights_.astype(np.float64)
+        answer = X.map(fn, W, self._noise, *state, width=width, dtype=dtype or rows.dtype)
+        if isinstance(answer, np.ndarray) and not np.isfinite(answer).all():
+            probabilistic_fit.refuse_infinite(rows, getattr(self, "feature_names_in_", None))
+        return answer
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that cells may be missing."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # method="closed-form" refuses it in fit alone
+        return tags
+
+
+# Functions of tiles less the mean, row by row.
+
+
+def _scores(block: Array, rows: slice, W: Array, noise: float) -> Array:
+    found = probabilistic.posterior(block, W, noise)
+    return found.in_order(found.scores)
+
+
+def _scores_and_covariances(block: Array, rows: slice, W: Array, noise: float) -> Array:
+    found, k = probabilistic.posterior(block, W, noise), W.shape[1]
+    covariances = unpacked(found.covariance, k).reshape(-1, k * k)[found.patterns.which]
+    return found.in_order(np.hstack([found.scores, covariances]))
+
+
+def _log_likelihoods(block: Array, rows: slice, W: Array, noise: float) -> Array:
+    found = probabilistic.posterior(block, W, noise)
+    return found.in_order(found.log_likelihood)[:, None]
+
+
+# Of tiles as they are: observed cells stay the same to the last bit.
+
+
+def _imputed(block: Array, rows: slice, W: Array, noise: float, mean: Array) -> Array:
+    return np.where(np.isnan(block), _scores(block - mean, rows, W, noise) @ W.T + mean, block)
+
+
+def _imputed_with_deviations(block: Array, rows: slice, W: Array, noise: float, mean: Array) -> Array:
+    expected, variance = probabilistic.predict(block - mean, W, noise)
+    missing = np.isnan(block)
+    return np.hstack([np.where(missing, expected + mean, block), np.where(missing, np.sqrt(variance), 0.0)])
+
+
+def _data(block: Array, rows: slice, back: Array, mean: Array) -> Array:
+    return block @ back + mean
+
+
+# What users give.
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _checked_rotation(rotation: Any, k: int) -> Array | None:
+    """Return R as an array, found to be orthogonal."""
+    if rotation is None:
+        return None
+    R = np.asarray(rotation, dtype=np.float64)
+    if R.shape != (k, k) or np.abs(R @ R.T - np.eye(k)).max() > 1e-6:
+        raise ValueError(f"rotation must be an orthogonal matrix of shape ({k}, {k}), got one of shape {R.shape}.")
+    return R
+
+
+def _warnings(found: Found, asked: Any, k: int, most: int, limit: int | None) -> list[str]:
+    """Return sentences about what makes the answer less than the user expects."""
+    p = len(found.mean)
+    if found.total <= 0:
+        return ["X does not vary (all rows are equal): the noise is 0 and the components are arbitrary."]
+    if isinstance(asked, str) and found.chosen == 0:
+        return [f"n_components={asked!r} found nothing that stands out of the noise; one component is kept."]
+    if isinstance(asked, str) and k == most and limit is None and most == probabilistic_fit.MOST:
+        return [f"n_components={asked!r} chose {k}, the most that was tried. Raise max_components to try more."]
+    if isinstance(asked, Integral) and k < p and found.noiseless:
+        return [
+            f"{k} components leave nothing of X: its noise is 0, which is given as {found.noise:.0e} so that the "
+            "likelihood stays finite. Take fewer components."
+        ]
+    return []

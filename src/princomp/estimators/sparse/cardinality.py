@@ -1,0 +1,261 @@
+"""The cardinality formulation: most variance with few features, one component after the other, and how good that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.certificates import CardinalityCertificate
+from princomp.data import statistics
+from princomp.estimators.sparse.certificate import SparseCertificate
+from princomp.estimators.sparse.penalised import counts
+from princomp.estimators.sparse.problem import Found, Problem
+from princomp.penalties.groups import as_groups, disjoint
+from princomp.result import Result
+from princomp.solvers import cardinality
+from princomp.solvers.deflation import Deflation, deflation
+from princomp.solvers.exchange import Product, Units
+
+Array = NDArray[Any]
+
+MOST_SQUARE = 2000  # columns up to which X'X is made, even if X is smaller: searching is quicker with it
+MOST_ROWS = 1000  # up to which the eigenvalues of XX' are computed for a bound
+
+
+def solve(problem: Problem) -> Found:
+    """Return what the cardinality formulation finds."""
+    given, p, k = problem.parameters, problem.width, problem.k
+    allowed, labels = _allowed(given, p), _labels(given["groups"], p)
+    units = _units(given, labels, allowed)
+    how_many = _counts(given, units, k)
+    source = _Source.of(problem)
+    view = source.restricted(allowed)
+    proofs = _Proofs(problem, source, allowed, labels)
+    steps = partial(
+        cardinality.cardinality,
+        view.product,
+        counts=how_many,
+        k=k,
+        squares=view.squares,
+        units=units,
+        kind=given["deflation"],
+        whole=view.S,
+        effort=view.effort,
+        largest=view.largest,
+        prover=proofs if given["certify"] else None,
+    )
+    result = problem.drive(
+        steps, cardinality.start(len(allowed)), tol=given["tol"], max_iter=k * max(int(given["max_iter"]), 1)
+    )
+    V = np.zeros((p, k))
+    V[allowed] = cardinality.components(result.value, k)
+    certificate = _certificate(problem, result, units, how_many, proofs)
+    return Found(V, {"V": V}, result.objective / problem.unit**2, replace(result, certificate=certificate))
+
+
+# What is asked for
+
+
+def _allowed(given: dict[str, Any], p: int) -> Array:
+    """Return the features that are not excluded."""
+    exclude, include = (np.asarray(given[name] or [], dtype=int) for name in ("exclude", "include"))
+    both = np.intersect1d(exclude, include)
+    if len(both):
+        raise ValueError(f"Feature {both[0]} is in include and in exclude: leave it out of one of them.")
+    allowed = np.setdiff1d(np.arange(p), exclude)
+    if not len(allowed):
+        raise ValueError("exclude leaves no feature: exclude fewer.")
+    return allowed
+
+
+def _labels(groups: Any, p: int) -> Array | None:
+    """Return the group of each feature, as a number; features in no group are groups of their own."""
+    if groups is None:
+        return None
+    sets = as_groups(groups)
+    if not disjoint(sets):
+        raise ValueError('formulation="cardinality" counts disjoint groups; these share features.')
+    members = np.concatenate([np.asarray(each, dtype=int) for each in sets])
+    if members.min() < 0 or members.max() >= p:
+        raise ValueError(f"groups must hold features from 0 to {p - 1}, got {members[(members < 0) | (members >= p)]}.")
+    labels = np.arange(p) + len(sets)
+    for label, each in enumerate(sets):
+        labels[list(each)] = label
+    numbers: Array = np.unique(labels, return_inverse=True)[1]
+    return numbers
+
+
+def _units(given: dict[str, Any], labels: Array | None, allowed: Array) -> Units:
+    include = np.asarray(given["include"] or [], dtype=int)
+    if labels is None:
+        return Units(None, np.isin(allowed, include), bool(given["nonnegative"]))
+    kept, of = np.unique(labels[allowed], return_inverse=True)
+    return Units(of, np.isin(kept, labels[include]), bool(given["nonnegative"]))
+
+
+def _counts(given: dict[str, Any], units: Units, k: int) -> Array | float:
+    """Return how many units each component may use, or the share of variance that the fewest are to keep."""
+    if given["nonzeros"] is None:
+        share = float(given["retain"]) if isinstance(given["retain"], Real) else np.nan
+        if not 0 < share <= 1:
+            raise ValueError(f"retain must be a number above 0, up to 1, got {given['retain']!r}.")
+        return share
+    many = counts(given["nonzeros"], k, len(units.forced))
+    forced = int(units.forced.sum())
+    if (many < forced).any():
+        raise ValueError(f"include forces {forced} in, but nonzeros allows only {int(many.min())}: raise nonzeros.")
+    return many
+
+
+# Where S comes from
+
+
+@dataclass(frozen=True)
+class _Source:
+    """S as a matrix, or data to make rows of it from."""
+
+    product: Product
+    squares: Array
+    S: Array | None = None
+    X: Array | None = None
+    largest: float = np.inf  # a bound on the eigenvalues of S, where it is quickly had from data
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Source:
+        S, largest = problem.scatter, np.inf
+        if S is None and problem.rows.shape[0] <= MOST_ROWS:
+            largest = float(np.linalg.eigvalsh(statistics.row_gram(problem.rows))[-1]) * (1 + cardinality.ROUNDING)
+        if S is None and problem.width <= MOST_SQUARE:
+            S = statistics.scatter(problem.rows)
+        if S is not None:
+            return cls(cardinality.by_matrix(S), np.diag(S).copy(), S=S, largest=largest)
+        if problem.array is not None:
+            return cls(cardinality.by_array(problem.array), problem.squares, X=problem.array, largest=largest)
+        return cls(cardinality.by_operator(problem.gram_apply, problem.width), problem.squares, largest=largest)
+
+    @property
+    def effort(self) -> float:
+        """Multiplications that a number of S takes."""
+        return 1.0 if self.X is None else float(len(self.X))
+
+    def restricted(self, allowed: Array) -> _Source:
+        """Return the part of S of some features."""
+        if len(allowed) == len(self.squares):
+            return self
+        if self.S is not None:
+            S = self.S[np.ix_(allowed, allowed)]
+            return replace(self, product=cardinality.by_matrix(S), squares=self.squares[allowed], S=S)
+        if self.X is not None:
+            X = self.X[:, allowed]
+            return replace(self, product=cardinality.by_array(X), squares=self.squares[allowed], X=X)
+        part = partial(_part, self.product, allowed)
+        return replace(self, product=part, squares=self.squares[allowed])
+
+
+def _part(product: Product, allowed: Array, columns: Array, W: Array) -> Array:
+    rows: Array = product(allowed[columns], W)[:, allowed]
+    return rows
+
+
+# How good it is
+
+
+@dataclass
+class _Proofs:
+    """Proves components in covariance units, all features counted; remembers the proofs, by component."""
+
+    problem: Problem
+    source: _Source
+    allowed: Array
+    labels: Array | None
+    kept: dict[int, CardinalityCertificate] = field(default_factory=dict)
+
+    def __call__(self, found: Array, count: int, v: Array) -> cardinality.Proof:
+        from princomp.solvers.branch_and_bound import prove
+
+        given, j = self.problem.parameters, found.shape[1]
+        exclude = np.setdiff1d(np.arange(self.problem.width), self.allowed)
+        matrix, data = self.matrix(found)
+        support = np.union1d(self.allowed[np.flatnonzero(v)], np.asarray(given["include"] or [], dtype=int))
+        proof = prove(
+            matrix,
+            count,
+            support=support.tolist(),
+            include=tuple(given["include"] or ()),
+            exclude=tuple(exclude.tolist()),
+            nonnegative=bool(given["nonnegative"]),
+            groups=None if self.labels is None else self.labels.tolist(),
+            data=data,
+            node_limit=given["node_limit"],
+            time_limit=given["time_limit"],
+            callback=self.problem.tell,
+            certifies=f"component {j + 1}" + (" given those before it" if j else ""),
+        )
+        self.kept[j] = proof
+        scale = self.scale
+        vector = proof.vector[self.allowed]
+        return cardinality.Proof(vector, proof.lower * scale, proof.upper * scale, proof.nodes, proof.seconds)
+
+    @property
+    def scale(self) -> float:
+        """What a covariance is multiplied by to be S as it is solved."""
+        return self.problem.freedom * self.problem.unit**2
+
+    def matrix(self, found: Array) -> tuple[Array, bool]:
+        """Return what was left by the components found, in covariance units: a matrix, or data."""
+        V = np.zeros((self.problem.width, found.shape[1]))
+        V[self.allowed] = found
+        kind = self.problem.parameters["deflation"]
+        if self.source.S is not None:
+            return deflated(self.source.S / self.scale, V, kind), False
+        if self.source.X is None or kind == "hotelling":
+            raise ValueError(
+                "certify=True needs the data in memory, and a deflation other than hotelling where there are more than "
+                f"{MOST_SQUARE} features. Fit a sample of the rows, or call fit_covariance."
+            )
+        return cardinality.deflated_array(self.source.X / np.sqrt(self.scale), V, kind), True
+
+
+def deflated(S: Array, components: Array, kind: str) -> Array:
+    """Return S (p, p) without the components (p, j)."""
+    left: Deflation = deflation(kind, len(S))
+    for x in components.T:
+        left = left.without(partial(np.matmul, S), x)
+    return left.matrix(S)
+
+
+def _certificate(
+    problem: Problem, result: Result, units: Units, how_many: Array | float, proofs: _Proofs
+) -> SparseCertificate:
+    value, k = result.value, problem.k
+    done = len(value["captured"])
+    lower, upper, seconds = np.zeros(k), np.full(k, np.inf), np.zeros(k)  # infinite for what is not done
+    nodes, features = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64)
+    seconds[:done], nodes[:done] = value["seconds"], value["nodes"]
+    with np.errstate(over="ignore"):
+        lower[:done], upper[:done] = value["captured"] / proofs.scale, value["upper"] / proofs.scale
+    for j, proof in proofs.kept.items():
+        lower[j], upper[j] = proof.lower, proof.upper
+    if isinstance(how_many, float):
+        features[:done] = value["counts"]
+    else:
+        features[:] = how_many
+    base = result.certificate
+    certificate = SparseCertificate(
+        base.residual,
+        base.tol,
+        "local",
+        lower=lower,
+        upper=upper,
+        features=features,
+        nodes=nodes,
+        seconds=seconds,
+        proofs=tuple(proofs.kept.get(j) for j in range(k)) if problem.parameters["certify"] else (),
+        unit="feature" if units.of is None else "group",
+    )
+    return replace(certificate, scope="global") if bool(certificate.proved.all()) else certificate

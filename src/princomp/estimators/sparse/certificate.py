@@ -1,0 +1,100 @@
+"""How good components of few features are: the variance of each, and a bound that no other exceeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.certificates import CardinalityCertificate
+from princomp.certificates.cardinality import PROVED
+from princomp.result import Certificate
+
+Array = NDArray[Any]
+
+
+def _nothing() -> Array:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True)
+class SparseCertificate(Certificate):
+    """What is known of each component, given those before it.
+
+    Attributes
+    ----------
+    lower : (k,) array
+        Variance of each component, in what was left by those before it.
+    upper : (k,) array
+        No component of as many features has more.
+    gap : (k,) array
+        (upper - lower) / upper.
+    proved : (k,) array of bool
+        Whether the gap is closed, but for rounding: there is no better component.
+    features : (k,) array of int
+        How many features, or groups of them, each may use.
+    nodes, seconds : (k,) array
+        What the proof took; 0 without one.
+    proofs : tuple
+        With ``certify=True`` the proofs, for `princomp.certificates.verify`; None for a component of zeros, or one
+        that was proved before a fit was resumed.
+    residual, tol, scope, dominant, details
+        As in `Certificate`: the residual is that of each component as an eigenvector on its own features.
+    """
+
+    lower: Array = field(default_factory=_nothing)
+    upper: Array = field(default_factory=_nothing)
+    features: Array = field(default_factory=_nothing)
+    nodes: Array = field(default_factory=_nothing)
+    seconds: Array = field(default_factory=_nothing)
+    proofs: tuple[CardinalityCertificate | None, ...] = ()
+    unit: str = "feature"
+
+    @property
+    def gap(self) -> Array:
+        """Relative distance of the bounds, (k,); 1 where none is known."""
+        finite = np.where(np.isfinite(self.upper), self.upper, 1.0)
+        gap = np.divide(finite - self.lower, finite, out=np.zeros(len(finite)), where=finite > 0)
+        return np.where(np.isfinite(self.upper), gap, 1.0)
+
+    @property
+    def proved(self) -> Array:
+        """Whether nothing better exists, (k,)."""
+        return self.gap <= PROVED
+
+    def __str__(self) -> str:
+        """Return what is known in a line: all proved, or component by component."""
+        k = len(self.lower)
+        if k > 1 and self.proved.all():
+            return f"All {k} components are proved best, each given those before it."
+        return " ".join(self.sentences())
+
+    def sentences(self, most: int = 10) -> list[str]:
+        """Return a sentence for each of the first components."""
+        k, proved = len(self.lower), self.proved
+        said = [self._sentence(j) for j in range(min(k, most))]
+        return [*said, f"Of all {k} components, {int(proved.sum())} are proved best."] if k > most else said
+
+    def _sentence(self, j: int) -> str:
+        begin, given = f"Component {j + 1}, variance {self.lower[j]:.4g}", " given those before it" if j else ""
+        if self.proved[j]:
+            return f"{begin}: proved best{given}."
+        count = int(self.features[j])
+        of = f"{count} {self.unit}{'' if count == 1 else 's'}"
+        more = self.upper[j] / self.lower[j] - 1 if self.lower[j] > 0 else np.inf
+        return f"{begin}: no component of {of} can have more than {percent(more)} more variance{given}."
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, rounded up: a bound must stay one.
+
+    >>> [percent(share) for share in (0.0227, 0.5, 1.2345, 2e-6, float("inf"))]
+    ['2.3 %', '50 %', '124 %', '0.0002 %', 'any %']
+    """
+    if not np.isfinite(share):
+        return "any %"
+    digits = max(1 - int(np.floor(np.log10(max(100 * share, 1e-300)))), 0)
+    shown = f"{np.ceil(100 * share * 10**digits - 1e-9) / 10**digits:.{digits}f}"
+    return (shown.rstrip("0").rstrip(".") if digits else shown) + " %"

@@ -1,0 +1,217 @@
+"""Penalties of groups of entries that do not meet, or that are nested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.penalties.simple import LARGEST, Array, Step, check_weight
+
+Groupings = Sequence[Sequence[int]]
+
+
+class _Family(NamedTuple):
+    """Groups of indices that do not meet, one after the other."""
+
+    indices: NDArray[np.intp]  # (m,) of all groups
+    first: NDArray[np.intp]  # (g,) where each group begins in `indices`
+    group: NDArray[np.intp]  # (m,) the group of each index
+    weights: Array  # (g, 1)
+
+    def norms(self, entries: Array) -> Array:
+        """Return the Euclidean norm of each group, (g, k), of entries (m, k)."""
+        return np.sqrt(np.add.reduceat(entries**2, self.first, axis=0))
+
+    def shrink(self, W: Array, step: Step) -> None:
+        """Replace the groups of W (p, k) by their prox: w_g max(0, 1 - step weight / |w_g|)."""
+        entries = W[self.indices]
+        norms, bound = self.norms(entries), step * self.weights
+        outside = norms > bound
+        factor = np.where(outside, 1.0 - bound / np.where(outside, norms, 1.0), 0.0)
+        W[self.indices] = entries * factor[self.group]
+
+
+def _family(groups: Iterable[tuple[tuple[int, ...], float]]) -> _Family:
+    groups = list(groups)
+    sizes = np.array([len(group) for group, _ in groups])
+    return _Family(
+        np.concatenate([np.array(group) for group, _ in groups]),
+        np.cumsum(sizes) - sizes,
+        np.repeat(np.arange(len(groups)), sizes),
+        np.array([[weight] for _, weight in groups]),
+    )
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """h(w) = alpha sum_g weight_g |w_g|_2: what the group penalties share."""
+
+    alpha: float
+    groups: tuple[tuple[int, ...], ...]
+    weights: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no penalty, and write groups and weights as tuples."""
+        check_weight(self.alpha)
+        groups = as_groups(self.groups)
+        weights = [len(group) ** 0.5 for group in groups] if self.weights is None else list(self.weights)
+        if len(weights) != len(groups) or not (np.isfinite(weights).all() and min(weights) >= 0):
+            raise ValueError(f"weights must hold {len(groups)} finite numbers of at least 0, one for each group.")
+        object.__setattr__(self, "groups", groups)
+        object.__setattr__(self, "weights", tuple(map(float, weights)))
+
+    @cached_property
+    def _pairs(self) -> list[tuple[tuple[int, ...], float]]:
+        return list(zip(self.groups, self.weights or ()))
+
+    @cached_property
+    def _all(self) -> _Family:
+        return _family(self._pairs)
+
+    def _columns(self, w: Array) -> Array:
+        """Return a copy of w as columns of floats."""
+        highest = int(self._all.indices.max())
+        if len(w) <= highest:
+            raise ValueError(f"A group names the feature {highest}, but there are only {len(w)}, counted from 0.")
+        return np.array(w, dtype=np.result_type(w, np.float32)).reshape(len(w), -1)
+
+    def value(self, w: Array) -> float:
+        """Return alpha sum_g weight_g |w_g|_2."""
+        return float(self.alpha * (self._all.weights * self._all.norms(self._columns(w)[self._all.indices])).sum())
+
+    def times(self, number: float) -> Any:
+        """Return the penalty of weight number * alpha (or the largest weight there is)."""
+        return replace(self, alpha=min(number * self.alpha, LARGEST))
+
+
+@dataclass(frozen=True)
+class Groups(Grouped):
+    """h(w) = alpha sum_g weight_g |w_g|_2 over groups that do not meet: a group is zero or not as a whole.
+
+    Yuan & Lin, J. R. Stat. Soc. B 2006. The prox of a group is w_g max(0, 1 - step alpha weight_g / |w_g|).
+
+    Parameters
+    ----------
+    alpha : float
+        Weight of the penalty, at least 0.
+    groups : sequence of sequences of int
+        Indices of each group. A feature in no group is not penalised.
+    weights : sequence of float, optional
+        One for each group, at least 0; by default the square root of its size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.penalties import Groups
+    >>> Groups(1.0, [[0, 1], [2]], [2.5, 2.0]).prox(np.array([3.0, 4.0, 1.0]), 1.0).tolist()
+    [1.5, 2.0, 0.0]
+    """
+
+    def __post_init__(self) -> None:
+        """Refuse groups that meet."""
+        super().__post_init__()
+        if not disjoint(self.groups):
+            raise ValueError("Two groups share a feature: use Tree if they are nested, else OverlappingGroups.")
+
+    def prox(self, w: Array, step: Step) -> Array:
+        """Return each group shrunk towards zero."""
+        W = self._columns(w)
+        self._all.shrink(W, self.alpha * step)
+        return W.reshape(np.shape(w))
+
+
+@dataclass(frozen=True)
+class Tree(Grouped):
+    """h(w) = alpha sum_g weight_g |w_g|_2 over groups of which any two are nested or do not meet.
+
+    A group that is zero takes all groups inside it along: features enter from the root of the tree. The prox shrinks
+    group after group, from the leaves to the root (Jenatton, Mairal, Obozinski & Bach, JMLR 2011).
+
+    Parameters
+    ----------
+    alpha : float
+        Weight of the penalty, at least 0.
+    groups : sequence of sequences of int
+        Indices of each group. A feature in no group is not penalised.
+    weights : sequence of float, optional
+        One for each group, at least 0; by default the square root of its size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.penalties import Tree
+    >>> Tree(1.0, [[0, 1], [1]], [2.5, 1.0]).prox(np.array([3.0, 5.0]), 1.0).tolist()
+    [1.5, 2.0]
+    """
+
+    def __post_init__(self) -> None:
+        """Refuse groups that are not nested."""
+        super().__post_init__()
+        if not nested(self.groups):
+            raise ValueError("Two groups overlap without being nested: use OverlappingGroups.")
+
+    @cached_property
+    def _levels(self) -> list[_Family]:
+        """Families of groups of one height: each group comes after those inside it."""
+        height = np.zeros(int(self._all.indices.max()) + 1, dtype=int)
+        levels: dict[int, list[tuple[tuple[int, ...], float]]] = {}
+        for group, weight in sorted(self._pairs, key=lambda pair: len(pair[0])):
+            level = int(height[list(group)].max())
+            height[list(group)] = level + 1
+            levels.setdefault(level, []).append((group, weight))
+        return [_family(levels[level]) for level in sorted(levels)]
+
+    def prox(self, w: Array, step: Step) -> Array:
+        """Return the groups shrunk, those inside others first."""
+        W = self._columns(w)
+        for family in self._levels:
+            family.shrink(W, self.alpha * step)
+        return W.reshape(np.shape(w))
+
+
+def as_groups(groups: Groupings | Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Return groups, given as index lists or as one label for each feature, as sorted tuples of indices.
+
+    Examples
+    --------
+    >>> from princomp.penalties import as_groups
+    >>> as_groups([1, 0, 1])
+    ((1,), (0, 2))
+    """
+    given: list[Any] = list(groups)
+    if given and all(isinstance(item, Integral) for item in given):
+        labels = np.array(given)
+        return tuple(tuple(np.flatnonzero(labels == label).tolist()) for label in np.unique(labels))
+    if not given or any(isinstance(group, str) or not np.iterable(group) for group in given):
+        raise ValueError("groups must be a list of lists of feature numbers, or hold one integer label per feature.")
+    found = []
+    for i, group in enumerate(given):
+        indices = list(group)
+        if not indices or not all(isinstance(index, Integral) and int(index) >= 0 for index in indices):
+            raise ValueError(f"Group {i} must hold feature numbers, integers of at least 0, and at least one of them.")
+        if len(set(indices)) < len(indices):
+            raise ValueError(f"Group {i} names a feature twice.")
+        found.append(tuple(sorted(map(int, indices))))
+    return tuple(found)
+
+
+def disjoint(groups: tuple[tuple[int, ...], ...]) -> bool:
+    """Tell whether no two groups meet."""
+    return len(set().union(*groups)) == sum(map(len, groups))
+
+
+def nested(groups: tuple[tuple[int, ...], ...]) -> bool:
+    """Tell whether any two groups are nested or do not meet."""
+    inside = np.zeros(max(map(max, groups)) + 1, dtype=int)  # the smallest group so far that holds a feature
+    for i, group in enumerate(sorted(groups, key=len, reverse=True), start=1):
+        index = list(group)
+        if (inside[index] != inside[index[0]]).any():
+            return False
+        inside[index] = i
+    return True

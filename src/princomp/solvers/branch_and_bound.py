@@ -1,0 +1,532 @@
+"""Branch and bound for the best component with at most k features: the answer with a proof (Moghaddam et al. 2006).
+
+max v'Sv over |v| = 1 with at most k units in use (features, or groups of them). A node has units that are in and units
+that are free; its bound is that of `cardinality_bounds`, lowered from its parent's dual point. A unit is decided at
+once where the other decision has a bound below the best value known; else the node splits on the unit that helps most.
+The tree is kept: `princomp.certificates.verify` rechecks it without this module.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from math import comb
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp._threads import single_blas_thread
+from princomp.certificates.cardinality import COLUMNS, CardinalityCertificate, Kind, Leaves, relative_gap
+from princomp.result import Callback, State, Value, run
+from princomp.solvers import cardinality_bounds as bounds
+from princomp.solvers.cardinality_bounds import ROUNDING, Block, Dual
+from princomp.solvers.cardinality_units import RowSums, Units
+
+Array = NDArray[Any]
+
+TOL = 1e-8  # relative gap at which a leaf is closed
+CORE = 1000  # units up to which dual points are used: they have an entry for each pair
+STEPS = 90  # of a descent, after which it is tried what can be decided
+SHRUNK, PROGRESS = 0.8, 0.5  # a node with fewer of its units left, or of its gap, is worth another descent
+RISE = 1e-9  # of the value: an ascent that gains less ends
+CANDIDATES = 8  # units on which splitting is tried
+POINT_BYTES = 2**29  # that the dual points of a proof may take
+STARTS = (1.0, 0.5, 0.25, 0.1)  # shares of S moved to the rows at the first dual point
+FLOORS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.001)  # least loading assumed there, as a share of the largest
+ENUMERATED = 3000  # supports up to which all are tried
+
+
+def prove(
+    S: Any,
+    nonzeros: int,
+    *,
+    support: Sequence[int],
+    include: Sequence[int] = (),
+    exclude: Sequence[int] = (),
+    nonnegative: bool = False,
+    groups: Sequence[Any] | None = None,
+    data: bool = False,
+    node_limit: int | None = None,
+    time_limit: float | None = None,
+    callback: Callback | None = None,
+    certifies: str = "the best component",
+) -> CardinalityCertificate:
+    """Prove how good a sparse component is, and find a better one where there is one.
+
+    Parameters
+    ----------
+    S : (p, p) array
+        Symmetric matrix, or with ``data`` the (n, p) matrix X, S = X'X, which is not formed.
+    nonzeros : int
+        How many units the component may use.
+    support : sequence of int
+        Features of a good component, to begin with.
+    include, exclude : sequence of int
+        Features that are forced in and out.
+    nonnegative : bool, default False
+        Whether loadings must not be negative.
+    groups : (p,) sequence of labels, optional
+        Features with the same label count as one unit, and enter together.
+    data : bool, default False
+        Whether X is given in place of S.
+    node_limit : int, optional
+        Subproblems to look into, at the most; the answer does not depend on the computer's speed.
+    time_limit : float, optional
+        Seconds.
+    callback : callable, optional
+        Called with a `State` after each node, whose residual is the gap; returning True stops the search.
+    certifies : str
+        What S is, in words, for the certificate.
+
+    Returns
+    -------
+    CardinalityCertificate
+        With the best component found, an upper bound for all others, and the proof.
+
+    Examples
+    --------
+    >>> from princomp import datasets
+    >>> from princomp.solvers.branch_and_bound import prove
+    >>> proof = prove(datasets.load_pitprops().correlation, 4, support=[0, 1, 2, 3])
+    >>> proof.proved, proof.support, round(proof.lower, 6)
+    (True, (0, 1, 8, 9), 2.937479)
+    """
+    begin = time.monotonic()
+    deadline = np.inf if time_limit is None else begin + time_limit
+    search = _Search(
+        Units.of(S, nonzeros, groups, include, exclude, nonnegative, data), lambda: time.monotonic() >= deadline
+    )
+    search.offer(search.problem.unit_of[np.asarray(support, dtype=int)])
+    from sklearn.exceptions import ConvergenceWarning
+
+    with single_blas_thread(), warnings.catch_warnings():  # the matrices are small
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a gap that is left is an answer, not a failure
+        result = run(
+            search.states,
+            search.value(),
+            tol=TOL,
+            max_iter=2**62 if node_limit is None else node_limit,
+            callback=callback,
+            scope="global",
+        )
+    scale = search.problem.scale
+    vector = np.asarray(result.value["vector"])
+    leaves = search.tree.leaves(scale)
+    lower = search.problem.value(vector)
+    return CardinalityCertificate(
+        lower=lower,
+        upper=max(lower, float(leaves.bound[leaves.unit < 0].max())),
+        vector=vector,
+        support=tuple(sorted(int(i) for i in search.problem.features(search.best))),
+        nonzeros=int(nonzeros),
+        leaves=leaves,
+        include=tuple(int(i) for i in include),
+        exclude=tuple(int(i) for i in exclude),
+        nonnegative=bool(nonnegative),
+        groups=None if groups is None else tuple(np.asarray(groups).tolist()),
+        nodes=search.nodes,
+        seconds=time.monotonic() - begin,
+        certifies=certifies,
+    )
+
+
+class _Tree:
+    """The proof as it grows; node 0 is the root."""
+
+    def __init__(self) -> None:
+        self.unit, self.inside, self.outside = [-1], [-1], [-1]
+        self.kind, self.dual, self.bound = [int(Kind.EIGENVALUE)], [-1], [np.inf]
+        self.points: list[tuple[Array, Dual] | None] = []
+        self.bytes = 0
+        self.loadings: Array | None = None
+
+    def split(self, node: int, unit: int) -> tuple[int, int]:
+        """Turn a leaf into a branch; return the nodes with and without the unit, bounded as the leaf was."""
+        new = len(self.unit)
+        for _ in range(2):
+            self.unit.append(-1)
+            self.inside.append(-1)
+            self.outside.append(-1)
+            self.kind.append(self.kind[node])
+            self.dual.append(self.dual[node])
+            self.bound.append(self.bound[node])
+        self.unit[node], self.inside[node], self.outside[node] = unit, new, new + 1
+        return new, new + 1
+
+    def set(self, node: int, kind: Kind, bound: float, dual: int = -1) -> None:
+        """Give a leaf its bound."""
+        self.kind[node], self.bound[node], self.dual[node] = int(kind), bound, dual
+
+    def keep(self, units: Array, dual: Dual) -> int:
+        """Store a dual point; return its number."""
+        self.points.append((units, dual))
+        self.bytes += dual.weights.nbytes
+        if self.bytes > POINT_BYTES:
+            self.forget()
+        return len(self.points) - 1
+
+    def forget(self) -> None:
+        """Drop the points that no leaf uses (the last one is in use)."""
+        used = {self.dual[i] for i in range(len(self.unit)) if self.unit[i] < 0} | {len(self.points) - 1}
+        self.points = [point if i in used else None for i, point in enumerate(self.points)]
+        self.bytes = sum(point[1].weights.nbytes for point in self.points if point is not None)
+
+    def leaves(self, scale: float) -> Leaves:
+        """Return flat arrays, no longer scaled, with the points that are used."""
+        unit, dual = np.array(self.unit), np.array(self.dual)
+        dual[(unit >= 0) | (np.array(self.kind) != Kind.DUAL)] = -1
+        used = np.unique(dual[dual >= 0])
+        points = []
+        for i in used:
+            point = self.points[i]
+            if point is not None:
+                points.append((point[0], point[1].weights * np.sqrt(scale), point[1].shift * scale))
+        dual[dual >= 0] = np.searchsorted(used, dual[dual >= 0])
+        return Leaves(
+            unit,
+            np.array(self.inside),
+            np.array(self.outside),
+            np.array(self.kind),
+            dual,
+            np.where(unit < 0, np.array(self.bound) * scale, np.nan),
+            tuple(points),
+            self.loadings,
+        )
+
+
+class _Node(NamedTuple):
+    """An open subproblem."""
+
+    bound: float
+    at: int  # its place in the tree
+    chosen: tuple[int, ...]  # units in
+    free: Array  # units to choose from
+    point: int  # number of the dual point; -1 before the first
+
+    def __lt__(self, other: Any) -> bool:
+        """The largest bound first; of equals the older."""
+        return (-self.bound, self.at) < (-other.bound, other.at)
+
+
+@dataclass
+class _Search:
+    """The search: what is proved so far, and what is open."""
+
+    problem: Units
+    over: Callable[[], bool]
+    tree: _Tree = field(default_factory=_Tree)
+    open: list[_Node] = field(default_factory=list)
+    lower: float = -np.inf  # scaled
+    best: Array = field(default_factory=lambda: np.zeros(0, dtype=int))  # units
+    vector: Array = field(default_factory=lambda: np.zeros(0))
+    closed: float = -np.inf  # largest bound of a leaf that is done with
+    nodes: int = 0
+    core: Block | None = None
+    place: Array = field(default_factory=lambda: np.zeros(0, dtype=int))  # unit -> place in the core
+
+    @property
+    def target(self) -> float:
+        """A bound as low as this closes a leaf."""
+        return self.lower + 0.5 * TOL * abs(self.lower)
+
+    def value(self) -> Value:
+        """Return what a state shows."""
+        return {"vector": self.vector, "support": self.problem.features(self.best), "upper": np.array(self.upper())}
+
+    def upper(self) -> float:
+        """Return the bound proved so far, not scaled."""
+        waiting = self.open[0].bound if self.open else -np.inf
+        return max(self.lower, self.closed, waiting) * self.problem.scale
+
+    def state(self) -> State:
+        """Return where the search stands."""
+        upper, lower = self.upper(), self.lower * self.problem.scale
+        return State(self.value(), lower, relative_gap(lower, upper), self.nodes)
+
+    def offer(self, units: Array) -> None:
+        """Keep a set of units, made to fit the constraints, as the best known."""
+        problem = self.problem
+        units = np.setdiff1d(np.unique(units), np.setdiff1d(np.arange(problem.unit_of.max() + 1), problem.available))
+        units = np.concatenate([np.array(problem.forced, dtype=int), np.setdiff1d(units, problem.forced)])[: problem.k]
+        if len(units) == 0:
+            here = np.flatnonzero(problem.allowed)
+            units = problem.unit_of[here[[int(np.argmax(problem.diagonal(here)))]]]
+        self.keep(units)
+
+    def keep(self, units: Array) -> None:
+        """Keep a support if it is the best, and ascend from it by truncated power steps."""
+        while True:
+            value, vector = self.problem.best_vector(units)
+            if value <= self.lower:
+                return
+            rises = value > self.lower + RISE * abs(value)
+            self.lower, self.best, self.vector = value, units, vector
+            if not rises:
+                return
+            lengths = self.problem.lengths(vector)
+            lengths[list(self.problem.forced)] = np.inf
+            order = self.problem.available[np.argsort(-lengths[self.problem.available], kind="stable")]
+            units = order[: self.problem.k]
+
+    def states(self, _: Value) -> Iterator[State]:
+        """Search, one state per node. A restart knows the best support, not the tree."""
+        node = self.begin()
+        if node is not None:
+            heapq.heappush(self.open, node)
+        yield self.state()
+        while self.open and self.open[0].bound > self.target and self.tree.bytes <= POINT_BYTES and not self.over():
+            self.nodes += 1
+            self.look_into(heapq.heappop(self.open))
+            yield self.state()
+
+    # The root: cheap bounds, and units that no good support can have.
+
+    def begin(self) -> _Node | None:
+        """Bound the root, drop hopeless units; return the node that is left, if any."""
+        problem = self.problem
+        free = np.setdiff1d(problem.available, problem.forced)
+        if self.determined(0, problem.forced, free):
+            return None
+        if problem.data:
+            self.tree.set(0, Kind.TRACE, problem.trace(problem.forced, free))
+        rows = self.balanced_rows()
+        if rows is None:
+            self.closed = self.tree.bound[0]
+            return None
+        self.tree.loadings = rows.loadings
+        if rows.bound(problem.available) < self.tree.bound[0]:
+            self.tree.set(0, Kind.ROWS, rows.bound(problem.available))
+        node, free = self.screen(rows, free)
+        if len(problem.forced) + len(free) > CORE or self.over():
+            self.closed = max(self.closed, self.tree.bound[node])
+            return None
+        live = np.sort(np.concatenate([problem.forced, free]).astype(int))
+        self.core, self.place = self.whole(live), np.zeros(problem.unit_of.max() + 1, dtype=int)
+        self.place[live] = np.arange(len(live))
+        if self.determined(node, problem.forced, free):
+            return None
+        bound = self.eigenvalue(problem.forced, free)
+        if bound < self.tree.bound[node]:
+            self.tree.set(node, Kind.EIGENVALUE, bound)
+        return _Node(self.tree.bound[node], node, problem.forced, free, -1)
+
+    def balanced_rows(self) -> RowSums | None:
+        """Return row sums balanced by the loadings of the best vector known, with the best floor under them.
+
+        None if time runs out before the first are made: then there is the trace, at least.
+        """
+        problem, best = self.problem, None
+        for floor in FLOORS:
+            rows = RowSums.made(problem, self.loadings(floor), self.over if problem.data or best else lambda: False)
+            if rows is None:
+                break
+            if best is None or rows.bound(problem.available) < best.bound(problem.available):
+                best = rows
+        return best
+
+    def loadings(self, floor: float) -> Array:
+        """Return what Sv suggests for each unit, v the best vector known, but at least a share of the largest."""
+        lengths = self.problem.lengths(self.vector)
+        return np.maximum(lengths, floor * float(lengths.max())) if lengths.any() else np.ones(len(lengths))
+
+    def screen(self, rows: RowSums, free: Array) -> tuple[int, Array]:
+        """Drop, one after the other, the units with which every support has a bound below the target."""
+        problem, node = self.problem, 0
+        live = np.ones(problem.unit_of.max() + 1, dtype=bool)
+        live[np.setdiff1d(np.arange(len(live)), problem.available)] = False
+        for begin in range(0, len(free), COLUMNS):
+            if self.over():
+                break
+            columns = free[begin : begin + COLUMNS]
+            norms = rows.norms(columns)
+            for unit, column in zip(columns, norms.T, strict=True):
+                bound = rows.bound(np.flatnonzero(live), int(unit), column)
+                if bound <= self.target and live.sum() > problem.k:
+                    inside, node = self.tree.split(node, int(unit))
+                    self.tree.set(inside, Kind.ROWS, bound)
+                    self.closed = max(self.closed, bound)
+                    live[unit] = False
+        free = free[live[free]]
+        if node:
+            self.tree.set(node, Kind.ROWS, rows.bound(np.flatnonzero(live)))
+        return node, free
+
+    def eigenvalue(self, chosen: tuple[int, ...], free: Array) -> float:
+        """Return the leading eigenvalue on all units of a node."""
+        S = self.block(chosen, free).S
+        return float(np.linalg.eigvalsh(S)[-1]) + ROUNDING * len(S) * float(np.linalg.norm(S))
+
+    # The core: dual bounds.
+
+    def whole(self, live: Array) -> Block:
+        """Return the problem on all units left, for `block` to take parts of."""
+        here = self.problem.features(live)
+        S = self.problem.part(here, here)
+        S = 0.5 * (S + S.T)
+        owner = None if self.problem.single else np.searchsorted(live, self.problem.unit_of[here])
+        raised = S < 0 if self.problem.nonnegative and owner is None else None
+        return Block(S, bounds.directions(S, owner), owner, raised, 0, self.problem.k)
+
+    def block(self, chosen: tuple[int, ...], free: Array) -> Block:
+        """Return the subproblem of a node, units in first."""
+        assert self.core is not None  # noqa: S101
+        units = self.place[np.concatenate([np.array(chosen, dtype=int), free])]
+        count = min(self.problem.k - len(chosen), len(free))
+        if self.core.owner is None:
+            here, owner = units, None
+        else:
+            members = [np.flatnonzero(self.core.owner == unit) for unit in units]
+            here, owner = np.concatenate(members), np.repeat(np.arange(len(units)), [len(m) for m in members])
+        at = np.ix_(here, here)
+        raised = None if self.core.raised is None else self.core.raised[np.ix_(units, units)]
+        return Block(self.core.S[at], self.core.direction[at], owner, raised, len(chosen), count)
+
+    def dual(self, point: int, chosen: tuple[int, ...], free: Array) -> Dual:
+        """Return a stored dual point for the units of a node."""
+        stored = self.tree.points[point]
+        assert stored is not None  # noqa: S101
+        return stored[1].restricted(np.searchsorted(stored[0], np.concatenate([np.array(chosen, dtype=int), free])))
+
+    def first_dual(self, block: Block, units: Array) -> Dual:
+        """Return the best of some simple points: a share of S moved to the rows, balanced by loadings.
+
+        These are those of the best vector known, v; outside its support those that Sv suggests.
+        """
+        norms = np.sqrt(block.gathered(block.S**2))
+        np.fill_diagonal(norms, 0.0)
+        best, least = Dual(np.sqrt(norms), np.zeros(block.size)), np.inf
+        for floor, share in product(FLOORS, STARTS):
+            x = self.loadings(floor)[units]
+            dual = Dual(np.sqrt(share * norms * x / x[:, None]), np.zeros(block.size))
+            bound = np.inf if self.over() else bounds.dual_bound(block, dual)
+            if bound < least:
+                best, least = dual, bound
+        return best
+
+    def determined(self, node: int, chosen: Sequence[int], free: Array) -> bool:
+        """Close a node that leaves no choice, or so little that all supports can be tried; tell whether it did."""
+        count = self.problem.k - len(chosen)
+        if 0 < count < len(free):
+            return self.enumerated(node, chosen, free, count)
+        units = np.concatenate([np.array(chosen, dtype=int), free if count else free[:0]])
+        self.keep(units)
+        bound = self.problem.exact(units)
+        self.tree.set(node, Kind.EXACT, bound)
+        self.closed = max(self.closed, bound)
+        return True
+
+    def enumerated(self, node: int, chosen: Sequence[int], free: Array, count: int) -> bool:
+        """Close a node by trying all its supports, if they are few; tell whether it did."""
+        if self.problem.nonnegative or not self.problem.single or comb(len(free), count) > ENUMERATED:
+            return False
+        more = free[np.array(list(combinations(range(len(free)), count)))]
+        supports = np.concatenate([np.tile(np.array(chosen, dtype=int), (len(more), 1)), more], axis=1)
+        live = np.concatenate([np.array(chosen, dtype=int), free])
+        S, place = self.problem.part(live, live), np.zeros(len(self.problem.unit_of), dtype=int)
+        place[live] = np.arange(len(live))
+        at = place[supports]
+        values = np.linalg.eigvalsh(S[at[:, :, None], at[:, None, :]])[:, -1]
+        self.keep(supports[int(np.argmax(values))])
+        bound = float(values.max()) + ROUNDING * len(S) * float(np.linalg.norm(S))
+        self.tree.set(node, Kind.ENUMERATED, bound)
+        self.closed = max(self.closed, bound)
+        return True
+
+    def look_into(self, node: _Node) -> None:
+        """Lower the bound of a node, decide what can be decided, as long as this helps, and split the rest in two."""
+        while True:
+            before = node
+            node, found = self.lower_bound(node)
+            left, tried = self.decide(node, found)
+            if left is None:
+                return
+            node = left
+            if node.bound <= self.target or self.over():
+                self.closed = max(self.closed, node.bound)
+                return
+            closer = node.bound - self.lower < PROGRESS * (before.bound - self.lower)
+            if len(node.free) > SHRUNK * len(before.free) and not closer:
+                self.branch(node, tried)
+                return
+
+    def lower_bound(self, node: _Node) -> tuple[_Node, dict[int, float]]:
+        """Descend from the node's dual point; return the node with its new bound, and how far each free unit is in."""
+        block = self.block(node.chosen, node.free)
+        units = np.concatenate([np.array(node.chosen, dtype=int), node.free])
+        dual = self.first_dual(block, units) if node.point < 0 else self.dual(node.point, node.chosen, node.free)
+        found = bounds.improve(
+            block,
+            dual,
+            self.target,
+            mu=float(np.clip(0.5 * (node.bound - self.lower), bounds.LAST_MU, bounds.FIRST_MU)),
+            steps=STEPS,
+            over=self.over,
+        )
+        order = np.argsort(units)
+        if found.bound < node.bound:
+            point = self.tree.keep(units[order], found.dual.restricted(order))
+            self.tree.set(node.at, Kind.DUAL, found.bound, point)
+            node = node._replace(bound=found.bound, point=point)
+        best = np.argsort(-found.share[block.forced :], kind="stable")[: block.count]
+        self.keep(np.concatenate([np.array(node.chosen, dtype=int), node.free[best]]))
+        return node, dict(zip(units.tolist(), found.chosen.tolist()))
+
+    def child(self, node: _Node, unit: int, inside: bool) -> tuple[float, tuple[int, ...], Array]:
+        """Return the bound of a child at the node's dual point, and its units."""
+        free = node.free[node.free != unit]
+        chosen = (*node.chosen, unit) if inside else node.chosen
+        if not 0 < self.problem.k - len(chosen) < len(free):
+            return -np.inf, chosen, free
+        if node.point < 0:
+            return self.eigenvalue(chosen, free), chosen, free
+        return bounds.dual_bound(self.block(chosen, free), self.dual(node.point, chosen, free)), chosen, free
+
+    def decide(self, node: _Node, found: dict[int, float]) -> tuple[_Node | None, dict[int, float]]:
+        """Decide on units one of whose sides is hopeless, the clearest first; return what is left and bounds tried."""
+        tried: dict[int, float] = {}
+        if node.bound <= self.target:
+            return node, tried
+        units = sorted((int(unit) for unit in node.free), key=lambda unit: (-abs(found[unit] - 0.5), unit))
+        for unit in units:
+            if self.over():
+                break
+            inside = found[unit] < 0.5  # the side that seems hopeless
+            bound, chosen, free = self.child(node, unit, inside)
+            if bound > self.target:
+                tried[unit] = bound
+                continue
+            with_it, without = self.tree.split(node.at, unit)
+            closed, left = (with_it, without) if inside else (without, with_it)
+            if not self.determined(closed, chosen, free):
+                self.tree.set(closed, Kind.DUAL if node.point >= 0 else Kind.EIGENVALUE, bound, node.point)
+                self.closed = max(self.closed, bound)
+            bound, chosen, free = self.child(node, unit, not inside)
+            if self.determined(left, chosen, free):
+                return None, tried
+            self.tree.set(left, Kind.DUAL if node.point >= 0 else Kind.EIGENVALUE, bound, node.point)
+            node = node._replace(bound=bound, at=left, chosen=chosen, free=free)
+        return node, tried
+
+    def branch(self, node: _Node, tried: dict[int, float]) -> None:
+        """Split a node on the unit that lowers the bounds of both sides most."""
+        best: tuple[float, int, Any] | None = None
+        candidates = [unit for unit in sorted(tried, key=lambda unit: tried[unit]) if unit in set(node.free.tolist())]
+        for unit in candidates[:CANDIDATES] or [int(node.free[0])]:
+            sides = self.child(node, unit, True), self.child(node, unit, False)
+            fall = [max(node.bound - side[0], 1e-12) for side in sides]
+            score = fall[0] * fall[1]
+            if best is None or score > best[0]:
+                best = score, unit, sides
+            if self.over():
+                break
+        assert best is not None  # noqa: S101
+        for index, (bound, chosen, free) in zip(self.tree.split(node.at, best[1]), best[2], strict=True):
+            if self.determined(index, chosen, free):
+                continue
+            self.tree.set(index, Kind.DUAL if node.point >= 0 else Kind.EIGENVALUE, bound, node.point)
+            heapq.heappush(self.open, node._replace(bound=bound, at=index, chosen=chosen, free=free))

@@ -1,0 +1,490 @@
+"""Sparse PCA by number of features (truncated power: Yuan & Zhang, JMLR 2013; exchanges: `exchange`).
+
+Objective: maximise v'Sv over |v| = 1 with at most ``count`` features (or groups of them), one component at a time, S
+deflated by those before (`deflation`). Truncated power steps, v <- Sv with all but the largest entries set to zero,
+begin at columns of S: at all of them, or, where these are many, at those whose largest entries s promise most, |s|^2 /
+S_jj being a lower bound of what they lead to. The best features found are exchanged one by one until no exchange
+helps.
+
+Without a count, the fewest features are looked for that keep a share of the leading eigenvalue of the deflated S, by
+bisection.
+
+Every component has an upper bound too. With A the deflated S, count features have no more variance than the largest
+sum of count entries of a row of |A|, the largest eigenvalue, and, for A positive semidefinite, the count largest
+entries of the diagonal together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp._compiled import kernels
+from princomp.result import State, Value
+from princomp.solvers import krylov
+from princomp.solvers.deflation import deflation
+from princomp.solvers.exchange import MOST_COMPILED, Matrix, Product, Units, improved
+
+Array = NDArray[Any]
+
+STEPS = 40  # truncated power steps from a start, at the most
+RISE = 1e-4  # a start that rises by less, and keeps its features, has settled on them
+STARTS, FEW_STARTS = 512, 64  # columns to start at, where S is at hand and where it is not
+LEAST_STARTS = 16  # however long each takes
+POWER_WORK = 1e9  # multiplications that the power steps may take
+SCREEN_WORK = 2e10  # multiplications that the choice among columns may take
+BLOCK = 2**20  # numbers of S made at a time
+POLISHED = 8  # sets of features to improve by exchanges
+EXCHANGE_WORK = 2e9  # multiplications that the exchanges of a component may take
+STATE_WORK = 1e8  # multiplications between two states
+MOST_EXCHANGED = 1000  # features of a component; for more, an eigenproblem for each exchange takes too long
+SETTLING_STEPS = 1000  # power steps of so large a component
+LEADING_RESIDUAL, LEADING_PRODUCTS = 1e-9, 300  # of the leading eigenvector of a larger S
+MOST_SPECTRAL = 1000  # columns of an S whose eigenvalues are computed
+NOTHING = 1e-13  # of the largest diagonal entry of S: less is rounding, nothing is left to find
+ROUNDING = 1e-12  # by which bounds are raised
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a proof says of a component: the best vector it knows, and bounds on the best there is."""
+
+    vector: Array  # (p,)
+    lower: float
+    upper: float
+    nodes: int
+    seconds: float
+
+
+Prover = Callable[[Array, int, Array], Proof]  # components before (p, j), count, component (p,) -> proof
+
+
+def by_matrix(S: Array) -> Product:
+    """Return the product with rows of S (p, p)."""
+    return lambda columns, W: W @ S[columns]
+
+
+def by_array(X: Array) -> Product:
+    """Return the product with rows of X'X, for X (n, p)."""
+    return lambda columns, W: (W @ X[:, columns].T) @ X
+
+
+def by_operator(gram: Callable[[Array], Array], p: int) -> Product:
+    """Return the product with rows of S, from gram(V) = S V."""
+
+    def product(columns: Array, W: Array) -> Array:
+        V = np.zeros((p, len(W)))
+        V[columns] = W.T
+        return np.ascontiguousarray(gram(V).T)
+
+    return product
+
+
+def start(p: int) -> Value:
+    """Return the value before the first step."""
+    return {
+        "found": np.zeros((p, 0)),  # components that are done
+        "left": np.zeros((p, 0)),  # the deflation by them
+        "right": np.zeros((p, 0)),
+        "basis": np.zeros((p, 0)),
+        "captured": np.zeros(0),  # variance of each, on the S it was found on
+        "upper": np.zeros(0),  # bound on it
+        "counts": np.zeros(0, dtype=np.int64),  # units that each may use
+        "nodes": np.zeros(0, dtype=np.int64),  # of its proof
+        "seconds": np.zeros(0),
+        "worst": np.array(0.0),  # residual of those done
+        "iteration": np.array(0),
+        **_forget(p),
+    }
+
+
+def _forget(p: int) -> dict[str, Array]:
+    """Return the state of a component that has not begun."""
+    return {
+        "low": np.array(-1),  # too few
+        "high": np.array(-1),  # enough, as far as is known
+        "target": np.array(np.nan),  # what is enough
+        "lead": np.zeros(p),  # the leading eigenvector, where it was needed
+        **_forget_search(p, p),
+    }
+
+
+def _forget_search(p: int, units: int) -> dict[str, Array]:
+    """Return the state of a search that has not begun."""
+    return {
+        "V": np.zeros((0, p)),  # candidates
+        "chosen": np.zeros((0, units), dtype=bool),  # their units
+        "heights": np.zeros(0),  # their variances
+        "settled": np.zeros(0, dtype=bool),  # no exchange helps, or none may be tried
+        "work": np.array(0.0),  # multiplications spent on exchanges
+    }
+
+
+def components(value: Value, k: int) -> Array:
+    """Return the components, (p, k); those that are not begun, or for which nothing was left, are zero."""
+    V = np.zeros((len(value["found"]), k))
+    done = value["found"].shape[1]
+    V[:, :done] = value["found"]
+    if len(value["V"]) and done < k:
+        V[:, done] = value["V"][int(np.argmax(value["heights"]))]
+    return V
+
+
+def cardinality(
+    product: Product,
+    value: Value,
+    *,
+    counts: Array | float,
+    k: int,
+    squares: Array,
+    units: Units,
+    kind: str = "schur",
+    whole: Array | None = None,
+    effort: float = 1.0,
+    largest: float = np.inf,
+    prover: Prover | None = None,
+) -> Iterator[State]:
+    """Yield states that ascend, component after component.
+
+    Parameters
+    ----------
+    product : callable
+        columns (c,), W (m, c) -> W S[columns], (m, p): `by_matrix`, `by_array` or `by_operator`.
+    value : mapping
+        From `start`, or of an earlier state.
+    counts : (k,) array of int, or float
+        Units that each component may use; or the share of the leading eigenvalue that the fewest are to keep.
+    k : int
+        How many components.
+    squares : (p,) array
+        Diagonal of S.
+    units : Units
+        What is counted, and what is forced.
+    kind : {"schur", "projection", "generalised", "hotelling"}
+        Deflation.
+    whole : (p, p) array, optional
+        S, where it is at hand.
+    effort : float
+        Multiplications that a number of S takes: n, where it is made from n rows of data.
+    largest : float
+        A bound on the eigenvalues of S, if known.
+    prover : callable, optional
+        Asked for a better bound, and a better component if there is one, before S is deflated by it.
+
+    Yields
+    ------
+    State
+        `components` gives the components. ``objective`` is tr S less the variances v'Sv found, each on the S it was
+        found on. ``residual`` is infinite until the last is done, then the largest |A_II v - (v'Av) v| / v'Av.
+    """
+    p = len(squares)
+    before, A = None, None
+    while (component := value["found"].shape[1]) < k:
+        # In one memory order, on which the last digits of products depend: a restart begins here.
+        value = {name: np.array(array, order="C") for name, array in value.items()}
+        if A is None or before != component:
+            A, before = replace(_deflated(product, value, squares, kind, whole), effort=effort), component
+        if float(A.diagonal.max()) <= NOTHING * float(squares.max()):
+            value |= _nothing_left(p)
+        elif value["high"] < 0:
+            value |= _bracket(A, units, counts if isinstance(counts, float) else int(counts[component]))
+        count = _count(value)
+        if len(value["V"]) == 0:
+            value |= _search(A, units, count, value["lead"])
+        elif not value["settled"].all():
+            value |= _improve(A, units, value)
+        value["iteration"] = value["iteration"] + 1
+        settled = bool(value["settled"].all())
+        if settled and _is_last(value):
+            value |= _finish(A, units, value, count, largest, prover)
+        elif settled:
+            value |= _narrowed(value, count) | _forget_search(p, len(units.forced))
+        objective = float(squares.sum() - value["captured"].sum() - value["heights"].max(initial=0.0))
+        complete = value["found"].shape[1] == k
+        yield State(dict(value), objective, float(value["worst"]) if complete else np.inf, int(value["iteration"]))
+
+
+def _deflated(product: Product, value: Value, squares: Array, kind: str, whole: Array | None) -> Matrix:
+    p = len(squares)
+    deflated = replace(deflation(kind, p), left=value["left"], right=value["right"], basis=value["basis"])
+    matrix = None if whole is None else np.ascontiguousarray(deflated.matrix(whole))
+    diagonal = deflated.diagonal(squares) if matrix is None else np.diag(matrix).copy()
+    shift = 0.0
+    if kind == "hotelling" and value["left"].shape[1]:
+        # S - sum c_i x_i x_i' has no eigenvalue below minus the largest of the sum.
+        shift = max(float(np.linalg.eigvals(value["right"].T @ value["left"]).real.max()), 0.0)
+    return Matrix(product, deflated, diagonal, shift, matrix)
+
+
+# How many
+
+
+def _bracket(A: Matrix, units: Units, count: float | int) -> dict[str, Array]:
+    """Return numbers of units between which the fewest lie: too few, and enough as far as is known."""
+    if isinstance(count, int):
+        return {"low": np.array(count - 1), "high": np.array(count)}
+    top, lead = _leading(A)
+    if np.linalg.norm(np.maximum(lead, 0.0)) < np.linalg.norm(np.minimum(lead, 0.0)):
+        lead = -lead
+    target = count * top
+    least = max(int(units.forced.sum()), 1)
+    if A.shift == 0:  # fewer than these do not have that much on the diagonal
+        sums = np.cumsum(np.sort(units.total(A.diagonal[None])[0])[::-1])
+        least = max(least, int(np.searchsorted(sums, target * (1 - ROUNDING))) + 1)
+    every = len(units.forced)
+    most = min(least, every)
+    while most < every:
+        v = units.truncated(lead[None], most)[1]
+        if float(np.vdot(v, A.times(v))) >= target:
+            break
+        most = min(2 * most, every)
+    low = min(least, most) - 1
+    return {"low": np.array(low), "high": np.array(most), "target": np.array(target), "lead": lead}
+
+
+def _leading(A: Matrix) -> tuple[float, Array]:
+    """Return the leading eigenvalue and eigenvector of A."""
+    p = len(A.diagonal)
+    if A.whole is not None and p <= MOST_SPECTRAL:
+        values, vectors = np.linalg.eigh(A.whole)
+        return float(values[-1]), vectors[:, -1]
+
+    def apply(V: Array) -> Array:
+        image: Array = A.times(V.T).T + A.shift * V
+        return image
+
+    for state in krylov.krylov(apply, krylov.start(p, 1, np.random.default_rng(0)), k=1, total=0.0):
+        if state.residual <= LEADING_RESIDUAL or state.iteration >= LEADING_PRODUCTS:
+            break
+    v = krylov.vectors(state.value)[:, 0]
+    return float(v @ A.times(v[None])[0]), v
+
+
+def _count(value: Value) -> int:
+    """Return how many units the present search is for."""
+    low, high = int(value["low"]), int(value["high"])
+    return high if high - low == 1 else (low + high) // 2
+
+
+def _is_last(value: Value) -> bool:
+    return int(value["high"]) - int(value["low"]) == 1
+
+
+def _narrowed(value: Value, count: int) -> dict[str, Array]:
+    reached = float(value["heights"].max()) >= float(value["target"])
+    return {"high": np.array(count)} if reached else {"low": np.array(count)}
+
+
+# The search for one component
+
+
+def _search(A: Matrix, units: Units, count: int, lead: Array) -> dict[str, Array]:
+    """Return the best candidates that truncated power steps lead to, best first; ``lead`` is a start if not zero."""
+    p = len(A.diagonal)
+    columns = _promising(A, units, count)
+    small = A.whole is not None and units.simple and count <= MOST_COMPILED
+    compiled = kernels("cardinality_search") if small else None
+    if compiled is None:
+        chosen, V, heights = _power(A, units, A.rows(columns), count)
+    else:
+        how = {"shift": A.shift, "steps": STEPS, "rise": RISE}
+        which, loadings, heights = compiled.power(A.whole, columns, count, units.forced, **how)
+        chosen, V = np.zeros((len(which), p), dtype=bool), np.zeros((len(which), p))
+        each = np.arange(len(which))[:, None]
+        chosen[each, which], V[each, which] = True, loadings
+    if lead.any():
+        more, W, reached = _power(A, units, lead[None], count)
+        chosen, V, heights = np.vstack([chosen, more]), np.vstack([V, W]), np.append(heights, reached)
+    order = np.argsort(-heights, kind="stable")
+    _, first = np.unique(np.packbits(chosen[order], axis=1), axis=0, return_index=True)
+    most = int(np.clip(EXCHANGE_WORK / (20.0 * count**2 * p), 2, POLISHED))
+    kept = order[np.sort(first)[:most]]
+    if count > MOST_EXCHANGED:
+        chosen, V, heights = _settled(A, units, chosen[kept[:1]], V[kept[:1]])
+        return {"V": V, "chosen": chosen, "heights": heights, "settled": np.ones(1, dtype=bool)}
+    settled = np.zeros(len(kept), dtype=bool)
+    return {"V": V[kept], "chosen": chosen[kept], "heights": heights[kept], "settled": settled}
+
+
+def _promising(A: Matrix, units: Units, count: int) -> Array:
+    """Return columns to start at."""
+    p = len(A.diagonal)
+    columns = np.flatnonzero(A.diagonal > NOTHING * A.diagonal.max())
+    most = STARTS if A.whole is not None else FEW_STARTS
+    most = int(np.clip(POWER_WORK / (STEPS * count * p), LEAST_STARTS, most))
+    if len(columns) <= most:
+        return columns
+    if A.whole is None:
+        # Rows of A are made for as many columns as there is time for: those of largest variance.
+        affordable = max(4 * most, int(SCREEN_WORK / (p * A.effort)))
+        columns = np.sort(columns[np.argsort(-A.diagonal[columns], kind="stable")[:affordable]])
+    promise = np.concatenate([_promises(A, units, count, part) for part in _parts(columns, p)])
+    return np.sort(columns[np.argsort(-promise, kind="stable")[:most]])
+
+
+def _promises(A: Matrix, units: Units, count: int, columns: Array) -> Array:
+    sizes = units.total(A.rows(columns) ** 2)
+    largest = np.partition(sizes, -count, axis=1)[:, -count:] if count < sizes.shape[1] else sizes
+    promise: Array = largest.sum(axis=1) / A.diagonal[columns]
+    return promise
+
+
+def _parts(columns: Array, p: int) -> list[Array]:
+    return np.array_split(columns, max(1, -(-len(columns) * p // BLOCK)))
+
+
+def _power(A: Matrix, units: Units, begin: Array, count: int) -> tuple[Array, Array, Array]:
+    """Return (chosen, V, variances) of truncated power steps from rows ``begin``: the twin of the compiled one."""
+    chosen, V = units.truncated(begin, count)
+    heights = np.full(len(V), -np.inf)
+    moving = np.arange(len(V))
+    for _ in range(STEPS):
+        images = A.times(V[moving]) + A.shift * V[moving]
+        reached = np.einsum("ij,ij->i", V[moving], images)
+        rises = reached > heights[moving] + RISE * np.abs(reached)
+        heights[moving] = reached
+        following, W = units.truncated(images, count)
+        moved = (following != chosen[moving]).any(axis=1) | rises
+        moving = moving[moved]
+        chosen[moving], V[moving] = following[moved], W[moved]
+        if not len(moving):
+            break
+    heights = np.einsum("ij,ij->i", V, A.times(V))
+    return chosen, V, heights
+
+
+def _settled(A: Matrix, units: Units, chosen: Array, V: Array) -> tuple[Array, Array, Array]:
+    """Return a single candidate of many features after power steps until it hardly moves."""
+    V = V / np.linalg.norm(V)
+    for _ in range(SETTLING_STEPS):
+        image = A.times(V)
+        before = V
+        chosen, V = units.truncated(image + A.shift * V, chosen.sum())
+        if float(np.linalg.norm(V - before)) <= 1e-8:
+            break
+    return chosen, V, np.array([float(np.vdot(V, A.times(V)))])
+
+
+def _improve(A: Matrix, units: Units, value: Value) -> dict[str, Array]:
+    """Return candidates after some exchanges; the work between two states is bounded, and so is all of it."""
+    V, chosen = value["V"].copy(), value["chosen"].copy()
+    heights, settled, spent = value["heights"].copy(), value["settled"].copy(), float(value["work"])
+    effort = float(units.features(chosen[0]).sum()) ** 2 * len(A.diagonal)
+    begin, rounds = spent, int(np.clip(STATE_WORK / effort, 1, 200))
+    for i in np.flatnonzero(~settled):
+        if heights.max() >= value["target"] and not _is_last(value):  # enough is known
+            settled[:] = True
+            break
+        chosen[i], V[i], heights[i], settled[i] = improved(A, units, chosen[i], rounds)
+        spent += effort * rounds
+        if spent - begin >= STATE_WORK and not settled.all():
+            break
+    if spent >= EXCHANGE_WORK:
+        settled[:] = True
+    return {"V": V, "chosen": chosen, "heights": heights, "settled": settled, "work": np.array(spent)}
+
+
+def _nothing_left(p: int) -> dict[str, Array]:
+    """Return a component of zeros."""
+    nothing = {"V": np.zeros((1, p)), "heights": np.zeros(1), "settled": np.ones(1, dtype=bool)}
+    return nothing | {"low": np.array(0), "high": np.array(1)}
+
+
+# Its end
+
+
+def _finish(
+    A: Matrix, units: Units, value: Value, count: int, largest: float, prover: Prover | None
+) -> dict[str, Array]:
+    """Return what changes when the best candidate is the component."""
+    best = int(np.argmax(value["heights"]))
+    v = value["V"][best]
+    lower = upper = float(value["heights"][best])
+    nodes, seconds = 0, 0.0
+    if v.any() and prover is not None:
+        proof = prover(value["found"], count, v)
+        v, lower, upper = (proof.vector, proof.lower, proof.upper) if proof.lower > lower else (v, lower, proof.upper)
+        nodes, seconds = proof.nodes, proof.seconds
+    elif v.any():
+        upper = upper_bound(A, units, count, largest)
+    after = A.deflated.without(partial(_gram, A.product), v)
+    more = {"captured": lower, "upper": max(lower, upper), "counts": count, "nodes": nodes, "seconds": seconds}
+    return {
+        "found": np.column_stack([value["found"], v]),
+        **{name: np.append(value[name], np.array([number], value[name].dtype)) for name, number in more.items()},
+        "worst": np.array(max(float(value["worst"]), _residual(A, v))),
+        "left": after.left,
+        "right": after.right,
+        "basis": after.basis,
+        **_forget(len(v)),
+    }
+
+
+def _gram(product: Product, V: Array) -> Array:
+    """Return S V, V (p, m) with few nonzero rows."""
+    used = np.flatnonzero(V.any(axis=1))
+    return product(used, V[used].T).T
+
+
+def _residual(A: Matrix, v: Array) -> float:
+    used = np.flatnonzero(v)
+    if not len(used):
+        return 0.0
+    image = A.times(v[None])[0]
+    height = float(v @ image)
+    return float(np.linalg.norm(image[used] - height * v[used]) / max(abs(height), 1e-300))
+
+
+def upper_bound(A: Matrix, units: Units, count: int, largest: float = np.inf) -> float:
+    """Return a number that no component of so many units exceeds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.solvers.cardinality import by_matrix, upper_bound
+    >>> from princomp.solvers.deflation import deflation
+    >>> from princomp.solvers.exchange import Matrix, Units
+    >>> S = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]])
+    >>> none = np.zeros(3, dtype=bool)
+    >>> A = Matrix(by_matrix(S), deflation("schur", 3), np.diag(S), whole=S)
+    >>> [round(upper_bound(A, Units(None, none), count), 6) for count in (1, 2, 3)]
+    [2.0, 3.0, 3.062443]
+    """
+    p = len(A.diagonal)
+    bounds = [largest]
+    if A.shift == 0:
+        bounds.append(float(np.sort(units.total(A.diagonal[None])[0])[::-1][:count].sum()))
+    if A.whole is not None and p <= MOST_SPECTRAL:
+        bounds.append(float(np.linalg.eigvalsh(A.whole)[-1]))
+    if units.of is None and float(p) ** 2 * A.effort <= SCREEN_WORK:
+        bounds.append(max(_row_sums(A, count, part) for part in _parts(np.arange(p), p)))
+    return min(bounds) * (1 + ROUNDING)
+
+
+def _row_sums(A: Matrix, count: int, part: Array) -> float:
+    sizes = np.abs(A.rows(part))
+    return float(np.partition(sizes, -count, axis=1)[:, -count:].sum(axis=1).max())
+
+
+def deflated_array(X: Array, found: Array, kind: str) -> Array:
+    """Return X (n, p) such that X'X is the deflated S, for a deflation that leaves it positive semidefinite."""
+    basis = np.zeros((X.shape[1], 0))
+    for x in found.T:
+        if kind == "schur":
+            score = X @ x
+            length = float(np.linalg.norm(score))
+            X = X - np.outer(score / length, (score / length) @ X) if length > 0 else X
+            continue
+        if kind == "generalised":
+            for _ in range(2):  # once leaves what rounding put back
+                x = x - basis @ (basis.T @ x)
+            length = float(np.linalg.norm(x))
+            x = x / length if length > NOTHING else np.zeros_like(x)
+            basis = np.column_stack([basis, x])
+        X = X - np.outer(X @ x, x)
+    return X

@@ -1,0 +1,224 @@
+"""The sparse component problem by units (features, or groups of them), and its cheapest bound: row sums.
+
+S is given whole, or by data X with S = X'X, which is made a few columns at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.certificates.cardinality import COLUMNS, EXACT_NONNEGATIVE, nonnegative_bound, nonnegative_value
+from princomp.solvers.cardinality_bounds import ROUNDING, largest_sum
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Units:
+    """The problem by units, divided by a power of four so that variances are about 1."""
+
+    given: Array  # S or X, as given
+    data: bool
+    scale: float
+    unit_of: Array  # (p,)
+    allowed: Array  # (p,) bool
+    forced: tuple[int, ...]  # units
+    k: int
+    nonnegative: bool
+    single: bool  # whether each unit is one feature
+
+    @classmethod
+    def of(
+        cls,
+        S: Any,
+        k: int,
+        groups: Sequence[Any] | None,
+        include: Sequence[int],
+        exclude: Sequence[int],
+        nonnegative: bool,
+        data: bool,
+    ) -> Units:
+        """Check what is given, and return it by units."""
+        given = np.asarray(S, dtype=np.float64)
+        if given.ndim != 2 or (not data and given.shape[0] != given.shape[1]):
+            raise ValueError(f"S must be square, got shape {given.shape}; give X with data=True.")
+        if not np.isfinite(given).all():
+            raise ValueError("S has entries that are not finite; remove or replace them.")
+        p = given.shape[1]
+        unit_of = np.unique(np.arange(p) if groups is None else np.asarray(groups), return_inverse=True)[1]
+        if len(unit_of) != p:
+            raise ValueError(f"groups must have one label per feature, {p}, got {len(unit_of)}.")
+        allowed = np.ones(p, dtype=bool)
+        allowed[list(exclude)] = False
+        forced = tuple(int(unit) for unit in np.unique(unit_of[np.asarray(include, dtype=int)]))
+        if not allowed[list(include)].all():
+            raise ValueError("include and exclude share a feature; a feature cannot be forced in and out.")
+        if not 1 <= k <= p or len(forced) > k:
+            raise ValueError(f"nonzeros must be between {max(1, len(forced))} and {p}, got {k}.")
+        if not allowed.any():
+            raise ValueError("exclude leaves no feature; force fewer out.")
+        diagonal = np.einsum("ij,ij->j", given, given) if data else np.abs(given.diagonal())
+        largest = float(diagonal[allowed].max())
+        scale = 4.0 ** np.round(np.log2(largest) / 2) if largest > 0 else 1.0
+        single = len(np.unique(unit_of)) == p
+        return cls(given, data, float(scale), unit_of, allowed, forced, int(k), bool(nonnegative), single)
+
+    @property
+    def available(self) -> Array:
+        """Units that have features left."""
+        return np.unique(self.unit_of[self.allowed])
+
+    def features(self, units: Array) -> Array:
+        """Return the features of some units, unit by unit."""
+        units = np.asarray(units, dtype=int)
+        if self.single:
+            return units[self.allowed[units]]
+        members = [np.flatnonzero((self.unit_of == unit) & self.allowed) for unit in units]
+        return np.concatenate([*members, np.zeros(0, dtype=int)]).astype(int)
+
+    def part(self, rows: Array, columns: Array) -> Array:
+        """Return a part of S, scaled."""
+        if self.data:
+            return (self.given[:, rows].T @ self.given[:, columns]) / self.scale
+        return self.given[np.ix_(rows, columns)] / self.scale
+
+    def diagonal(self, features: Array) -> Array:
+        """Return variances of some features, scaled."""
+        if self.data:
+            return np.einsum("ij,ij->j", self.given[:, features], self.given[:, features]) / self.scale
+        return self.given.diagonal()[features] / self.scale
+
+    def trace(self, chosen: Sequence[int], free: Array) -> float:
+        """Return the scaled variances of the units in and of the largest free ones: a bound if S is definite."""
+        here = np.flatnonzero(self.allowed)
+        traces = np.bincount(self.unit_of[here], self.diagonal(here))
+        largest = float(largest_sum(traces[free], self.k - len(chosen)))
+        return (float(traces[list(chosen)].sum()) + largest) * (1 + ROUNDING * (len(chosen) + len(free)))
+
+    def value(self, vector: Array) -> float:
+        """Return v'Sv, not scaled."""
+        used = np.flatnonzero(vector)
+        return float(vector[used] @ self.part(used, used) @ vector[used]) * self.scale
+
+    def lengths(self, vector: Array) -> Array:
+        """Return the length of each unit's part of Sv (nonnegative: of its positive entries), scaled."""
+        used = np.flatnonzero(vector)
+        image = self.given[:, used] @ vector[used]
+        image = (self.given.T @ image if self.data else image) / self.scale
+        image = np.where(self.allowed, np.maximum(image, 0.0) if self.nonnegative else image, 0.0)
+        return np.sqrt(np.bincount(self.unit_of, image**2))
+
+    def exact(self, units: Array) -> float:
+        """Return the largest scaled value on some units, rounding included (nonnegative, many features: a bound)."""
+        here = self.features(units)
+        S = self.part(here, here)
+        if not self.nonnegative:
+            value = float(np.linalg.eigvalsh(S)[-1])
+        else:
+            value = nonnegative_value(S)[0] if len(here) <= EXACT_NONNEGATIVE else nonnegative_bound(S)
+        return value + ROUNDING * len(S) * float(np.linalg.norm(S))
+
+    def best_vector(self, units: Array) -> tuple[float, Array]:
+        """Return the best vector on some units, and its scaled value."""
+        here = self.features(units)
+        block = self.part(here, here)
+        vector = np.zeros(len(self.unit_of))
+        vector[here] = _best_on(block, self.nonnegative)
+        return float(vector[here] @ block @ vector[here]), vector
+
+
+def _best_on(S: Array, nonnegative: bool) -> Array:
+    """Return the unit vector with the largest v'Sv (nonnegative: exactly for few features, else a good one)."""
+    leading: Array = np.linalg.eigh(S)[1][:, -1]
+    if not nonnegative:
+        return leading
+    if len(S) <= EXACT_NONNEGATIVE:
+        return nonnegative_value(S)[1]
+    shift = max(0.0, -float(np.linalg.eigvalsh(S)[0]))
+    tried = []
+    for v in (np.maximum(leading, 0), np.maximum(-leading, 0), np.eye(len(S))[np.argmax(S.diagonal())]):
+        for _ in range(200):
+            length = float(np.linalg.norm(v))
+            if length == 0:
+                break
+            v = np.maximum(S @ v + shift * v, 0) / length
+        if v.any():
+            tried.append(v / np.linalg.norm(v))
+    return max(tried, key=lambda v: float(v @ S @ v))
+
+
+class RowSums:
+    """Row sums of all units, made a few columns at a time."""
+
+    def __init__(self, problem: Units, loadings: Array) -> None:
+        self.problem, self.loadings = problem, loadings
+        self.everything = problem.features(problem.available)
+        self.count = int(problem.unit_of.max()) + 1
+        self.starts = np.flatnonzero(np.diff(problem.unit_of[self.everything], prepend=-1))
+        self.sums = np.zeros((self.count, problem.k))  # own, and the c largest others, c = 0 .. k - 1
+        forced = np.array(problem.forced, dtype=int)
+        norms = self.norms(forced)
+        norms[forced, np.arange(len(forced))] = 0.0
+        self.inside = norms.sum(axis=1)
+
+    @classmethod
+    def made(cls, problem: Units, loadings: Array, over: Callable[[], bool]) -> RowSums | None:
+        """Return the sums, or None if time runs out."""
+        rows = cls(problem, loadings)
+        largest = np.zeros((rows.count, 0))
+        for begin in range(0, len(problem.available), COLUMNS):
+            if over():
+                return None
+            columns = problem.available[begin : begin + COLUMNS]
+            norms = rows.norms(columns)
+            norms[columns, np.arange(len(columns))] = 0.0
+            largest = np.concatenate([largest, norms], axis=1)
+            keep = min(problem.k - 1, largest.shape[1])
+            largest = -np.partition(-largest, max(keep - 1, 0), axis=1)[:, :keep]
+        found = largest.shape[1]
+        rows.sums[:, 1 : 1 + found] = np.cumsum(-np.sort(-largest, axis=1), axis=1)
+        rows.sums[:, 1 + found :] = rows.sums[:, [found]]
+        rows.sums += rows.own()[:, None]
+        return rows
+
+    def own(self) -> Array:
+        """Return the leading eigenvalue of each unit's own block."""
+        own = np.full(self.count, -np.inf)
+        if self.problem.single:
+            own[self.everything] = self.problem.diagonal(self.everything)
+            return own
+        for unit in self.problem.available:
+            here = self.problem.features(np.array([unit]))
+            own[unit] = float(np.linalg.eigvalsh(self.problem.part(here, here))[-1])
+        return own
+
+    def norms(self, columns: Array) -> Array:
+        """Return |S_gh| x_h / x_g for all units g and some units h, x the loadings: (units, columns)."""
+        problem = self.problem
+        here = problem.features(columns)
+        part = np.abs(problem.part(self.everything, here))
+        out = np.zeros((self.count, len(columns)))
+        if problem.single:
+            out[self.everything] = part
+        else:
+            starts = np.flatnonzero(np.diff(problem.unit_of[here], prepend=-1))
+            squares = np.add.reduceat(np.add.reduceat(part**2, self.starts, axis=0), starts, axis=1)
+            out[problem.available] = np.sqrt(squares)
+        return out * (self.loadings[columns] / self.loadings[:, None])
+
+    def bound(self, live: Array, unit: int = -1, column: Array | None = None) -> float:
+        """Return the largest row among live units, for the units forced in and, if given, one more, with its column."""
+        left = np.full(self.count, self.problem.k - 1 - len(self.problem.forced))
+        left[list(self.problem.forced)] += 1
+        inside = self.inside
+        if column is not None:
+            left -= 1
+            left[unit] += 1
+            inside = inside + np.where(np.arange(self.count) == unit, 0.0, column)
+        totals = np.where(left >= 0, self.sums[np.arange(self.count), np.maximum(left, 0)] + inside, -np.inf)
+        return float(totals[live].max()) * (1 + ROUNDING * len(self.problem.unit_of))

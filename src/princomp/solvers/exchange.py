@@ -1,0 +1,262 @@
+"""Exchange of features, by which sparse components ascend until no exchange helps (Li & Xie, INFORMS J. Comput. 2024).
+
+A component on the features I has at best the variance lambda = lambda_max(A_II), A the deflated S. With v the leading
+eigenvector of A_II, N the sum of u u' / (lambda - lambda_u) over the others, s = A_Ij and a = v's, the features I
+without i, but with j, have more variance if and only if
+
+    A_jj - lambda + s'Ns - 2 a (Ns)_i / v_i + a^2 N_ii / v_i^2 > 0,
+
+which is the secular equation of the bordered matrix at lambda. So two products judge all exchanges exactly; of those
+that help, the one is made that is best by the two-dimensional problem in v without i and the unit vector of j.
+
+Where units are groups of features, or loadings may not be negative, there is no such test: there the exchanges that
+are best by the two-dimensional problem are tried in full, best first, until one helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp._compiled import kernels
+from princomp.solvers.deflation import Deflation
+
+Array = NDArray[Any]
+Product = Callable[[Array, Array], Array]  # columns (c,), W (m, c) -> W S[columns], (m, p)
+
+HELPS = 1e-10  # of the variance: an exchange that gains less is left
+SMALL = 1e-8  # a loading below this is judged as if it were this
+MOST_COMPILED = 64  # features of a component; with more, BLAS is quicker than the compiled search
+TRIED = 64  # exchanges tried in full, where there is no exact test
+NONNEGATIVE_STEPS, NONNEGATIVE_TURNS = 10, 100
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The deflated S, A (p, p), as the search needs it: by rows, or whole where it is at hand."""
+
+    product: Product
+    deflated: Deflation
+    diagonal: Array  # (p,)
+    shift: float = 0.0  # what makes A positive semidefinite when added to its diagonal
+    whole: Array | None = None
+    effort: float = 1.0  # multiplications that a number of A takes
+
+    def times(self, V: Array) -> Array:
+        """Return V A for V (m, p) with few nonzero columns."""
+        used = np.flatnonzero(V.any(axis=0))
+        return self.combine(used, V[:, used])
+
+    def rows(self, which: Array) -> Array:
+        """Return rows of A."""
+        return self.whole[which] if self.whole is not None else self.combine(which, np.eye(len(which)))
+
+    def combine(self, which: Array, W: Array) -> Array:
+        """Return W A[which]."""
+        if self.whole is not None:
+            return W @ self.whole[which]
+        left, right = self.deflated.left, self.deflated.right
+        product = self.product(which, W)
+        return product - (W @ right[which]) @ left.T if left.shape[1] else product
+
+
+@dataclass(frozen=True)
+class Units:
+    """What is counted: features, or groups of them.
+
+    Attributes
+    ----------
+    of : (p,) array of int, or None
+        The unit of each feature; None if each is its own.
+    forced : (units,) array of bool
+        Those that must be chosen.
+    nonnegative : bool
+        Whether loadings may not be negative.
+    """
+
+    of: Array | None
+    forced: Array
+    nonnegative: bool = False
+
+    @property
+    def simple(self) -> bool:
+        """Whether units are features and loadings have any sign."""
+        return self.of is None and not self.nonnegative
+
+    def total(self, numbers: Array) -> Array:
+        """Return sums over the features of each unit, (m, units), of numbers (m, p)."""
+        if self.of is None:
+            return numbers
+        sums = np.zeros((len(self.forced), len(numbers)))
+        np.add.at(sums, self.of, numbers.T)
+        return sums.T
+
+    def features(self, chosen: Array) -> Array:
+        """Return the features, (..., p), of chosen units, (..., units), both as masks."""
+        return chosen if self.of is None else chosen[..., self.of]
+
+    def truncated(self, Y: Array, count: int) -> tuple[Array, Array]:
+        """Return (chosen, V): for each row of Y (m, p) the ``count`` largest units, and Y there, of unit length."""
+        Y = np.maximum(Y, 0.0) if self.nonnegative else Y
+        sizes = np.abs(Y) if self.of is None else self.total(Y**2)
+        sizes = np.where(self.forced, np.inf, sizes)
+        largest = np.argpartition(sizes, -count, axis=1)[:, -count:]
+        chosen = np.zeros(sizes.shape, dtype=bool)
+        np.put_along_axis(chosen, largest, True, axis=1)
+        V = np.where(self.features(chosen), Y, 0.0)
+        length = np.linalg.norm(V, axis=1, keepdims=True)
+        return chosen, np.divide(V, length, out=V, where=length > 0)
+
+
+def improved(A: Matrix, units: Units, chosen: Array, rounds: int) -> tuple[Array, Array, float, bool]:
+    """Return (chosen, v, v'Av, settled): a component on chosen units (mask) after up to ``rounds`` exchanges.
+
+    ``settled`` tells that no exchange helps.
+    """
+    p = len(A.diagonal)
+    if not units.simple:
+        return _tried(A, units, chosen, rounds)
+    which = np.flatnonzero(chosen)
+    small = A.whole is not None and len(which) <= MOST_COMPILED
+    compiled = kernels("cardinality_search") if small else None
+    if compiled is not None:
+        how = {"rounds": rounds, "helps": HELPS, "small": SMALL}
+        value, which, loadings, settled = compiled.improve(A.whole, which, units.forced, **how)
+    else:
+        value, which, loadings, settled = exchanged(A, units, which, rounds)
+    mask, v = np.zeros(p, dtype=bool), np.zeros(p)
+    mask[which], v[which] = True, loadings
+    return mask, v, value, settled
+
+
+def exchanged(A: Matrix, units: Units, which: Array, rounds: int) -> tuple[float, Array, Array, bool]:
+    """Return (value, features, loadings, settled) after up to ``rounds`` exchanges: the twin of the compiled one."""
+    value, loadings, before = -np.inf, np.zeros(len(which)), which
+    for turn in range(rounds + 1):
+        G = A.rows(which)  # (k, p)
+        values, vectors = _eigh(G[:, which])
+        if not values[-1] > value:  # rounding: the exchange did not help
+            return value, before, loadings, True
+        value, loadings = float(values[-1]), vectors[:, -1]
+        if turn == rounds:
+            break
+        reach = _reach(A, units, which, G, values, vectors)
+        out, into = np.unravel_index(np.argmax(reach), reach.shape)
+        if not np.isfinite(reach[out, into]):
+            return value, which, loadings, True
+        before, which = which, which.copy()
+        which[out] = into
+    return value, which, loadings, False
+
+
+def _reach(A: Matrix, units: Units, which: Array, G: Array, values: Array, vectors: Array) -> Array:
+    """Return (k, p): for each exchange that helps, the value that it reaches at least; else minus infinity."""
+    top, v, rest = values[-1], vectors[:, -1:], vectors[:, :-1]
+    N = (rest / np.maximum(top - values[:-1], 1e-14 * abs(top) + 1e-300)) @ rest.T
+    NG, a = N @ G, v.T @ G
+    share = a / np.where(np.abs(v) < SMALL, np.copysign(SMALL, v), v)
+    test = A.diagonal - top + np.einsum("kp,kp->p", NG, G) + share * (share * np.diag(N)[:, None] - 2 * NG)
+    without, across = np.zeros((1, 1)), np.zeros((1, 1))
+    if len(which) > 1:
+        left = np.maximum(1 - v**2, 1e-300)
+        without = (top * (1 - 2 * v**2) + v**2 * A.diagonal[which][:, None]) / left
+        across = (a - v * G) ** 2 / left
+    reach = np.where(test > HELPS * abs(top), _two_dimensional(without, A.diagonal, across), -np.inf)
+    reach[:, which] = -np.inf
+    reach[units.forced[which]] = -np.inf
+    return reach
+
+
+def _two_dimensional(a: Array, b: Array, c_squared: Array) -> Array:
+    """Return the larger eigenvalue of [[a, c], [c, b]]."""
+    half = (a - b) / 2
+    larger: Array = a - half + np.sqrt(half**2 + c_squared)
+    return larger
+
+
+def _eigh(B: Array) -> tuple[Array, Array]:
+    return np.linalg.eigh((B + B.T) / 2)
+
+
+# Groups, and loadings that may not be negative
+
+
+def _tried(A: Matrix, units: Units, chosen: Array, rounds: int) -> tuple[Array, Array, float, bool]:
+    v, value = _best(A, units, chosen, None)
+    for _ in range(rounds):
+        found = _helpful(A, units, chosen, v, value)
+        if found is None:
+            return chosen, v, value, True
+        chosen, v, value = found
+    return chosen, v, value, False
+
+
+def _helpful(A: Matrix, units: Units, chosen: Array, v: Array, value: float) -> tuple[Array, Array, float] | None:
+    """Return (chosen, v, value) after an exchange that helps, or None."""
+    removable = np.flatnonzero(chosen & ~units.forced)
+    free = np.flatnonzero(~chosen)
+    if not len(removable) or not len(free):
+        return None
+    masks = np.repeat(chosen[None], len(removable), axis=0)
+    masks[np.arange(len(removable)), removable] = False
+    W = np.where(units.features(masks), v, 0.0)  # v without each of them
+    lengths = np.linalg.norm(W, axis=1, keepdims=True)
+    W = np.divide(W, lengths, out=np.zeros_like(W), where=lengths > 0)
+    images = A.times(W)
+    heights = np.einsum("ij,ij->i", W, images)
+    pull = np.maximum(images, 0.0) if units.nonnegative else images
+    own = units.total(A.diagonal[None])[0] / units.total(np.ones((1, len(v))))[0]
+    reach = _two_dimensional(heights[:, None], own, units.total(pull**2))[:, free]
+    for flat in np.argsort(-reach, axis=None, kind="stable")[:TRIED]:
+        out, into = divmod(int(flat), len(free))
+        mask = masks[out].copy()
+        mask[free[into]] = True
+        begin = W[out] + units.features(mask & ~masks[out]) * pull[out] / max(float(np.abs(pull[out]).max()), 1e-300)
+        loadings, height = _best(A, units, mask, begin)
+        if height > value + HELPS * abs(value):
+            return mask, loadings, height
+    return None
+
+
+def _best(A: Matrix, units: Units, chosen: Array, begin: Array | None) -> tuple[Array, float]:
+    """Return the best loadings on chosen units, (p,), and their variance."""
+    inside = np.flatnonzero(units.features(chosen))
+    B = A.rows(inside)[:, inside]
+    if units.nonnegative:
+        loadings = _nonnegative(B + A.shift * np.eye(len(B)), np.ones(len(B)) if begin is None else begin[inside])
+    else:
+        loadings = _eigh(B)[1][:, -1]
+    v = np.zeros(len(A.diagonal))
+    v[inside] = loadings
+    return v, float(loadings @ B @ loadings)
+
+
+def _nonnegative(B: Array, x: Array) -> Array:
+    """Return x >= 0, |x| = 1, at which no small step raises x'Bx, B positive semidefinite.
+
+    Where x > 0 it is the leading eigenvector of that block of B; power steps, cut off at zero, find out where.
+    """
+    x = np.maximum(x, 0.0) if (x > 0).any() else np.eye(len(B))[int(np.argmax(np.diag(B)))]
+    x = x / np.linalg.norm(x)
+    for _ in range(NONNEGATIVE_TURNS):
+        for _ in range(NONNEGATIVE_STEPS):
+            y = np.maximum(B @ x, 0.0)
+            length = float(np.linalg.norm(y))
+            if length == 0:
+                return x
+            x = y / length
+        used = np.flatnonzero(x > 1e-9)
+        lead = _eigh(B[np.ix_(used, used)])[1][:, -1]
+        lead = lead if lead.sum() >= 0 else -lead
+        if (lead >= -1e-12).all():
+            exact = np.zeros_like(x)
+            exact[used] = np.maximum(lead, 0.0)
+            exact /= np.linalg.norm(exact)
+            slope = B @ exact
+            if (np.delete(slope, used) <= 1e-9 * float(exact @ slope)).all():
+                return exact
+    return x

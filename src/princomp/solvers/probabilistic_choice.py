@@ -1,0 +1,118 @@
+"""How many components probabilistic PCA should have: relevance, information, held-out cells.
+
+Bishop (Bayesian PCA, NIPS 1998): each column of W has a prior N(0, I / a_i), a_i = p / |w_i|^2 learnt with it. For
+complete data with eigenvalues l (divisor N) the columns stay along the eigenvectors, with t = |w_i|^2 a root of
+
+    N t (l - t - noise) = p (t + noise)^2.
+
+A real root exists where l / noise >= (sqrt(c) + sqrt(1 + c))^2, c = p / N; then the larger one has
+t >= noise sqrt(c / (1 + c)). Below that a column shrinks to nothing: it is taken out at once.
+
+Schwarz (Ann. Statist. 1978): BIC = L - m / 2 log N, with m = p k - k (k - 1) / 2 + p + 1 parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.result import State
+from princomp.solvers import probabilistic, probabilistic_em
+from princomp.solvers.probabilistic_em import Data, Hidden, Model
+
+Array = NDArray[Any]
+
+PATIENCE = 3  # a path ends after this many steps without a new best
+SETTLE = 5  # steps before a column may be judged
+ROUNDS = 1000
+
+
+def relevant_count(values: Array, total: float, count: float, p: int) -> int:
+    """Return how many components are relevant, from the eigenvalues (divisor N) that may be kept, and their total.
+
+    From no component on: the noise falls as components come in, until none of those left stands out.
+    """
+    c = p / count
+    least = probabilistic_em.LEAST_NOISE * total / p
+    k, noise = 0, total / p
+    for _ in range(ROUNDS):
+        bound = noise * (np.sqrt(c) + np.sqrt(1 + c)) ** 2
+        kept = min(int((values > bound).sum()), p - 1)
+        slack = values[:kept] - noise * (1 + 2 * c)
+        size = (slack + np.sqrt(np.maximum(slack**2 - 4 * (1 + c) * c * noise**2, 0.0))) / (2 * (1 + c))
+        freedom = p - kept - noise * c * float((1 / size).sum())
+        new = max(total - float(values[:kept].sum()), 0.0) / max(freedom, 1.0)
+        if kept == k and abs(max(new, least) - noise) <= 1e-12 * noise:
+            break
+        k, noise = kept, min(max(new, least), noise)
+    return k
+
+
+def relevant(data: Data, model: Model, *, tol: float, max_iter: int) -> Model:
+    """Return the model with the relevant columns alone, found by EM with the relevance prior."""
+    p = len(model.W)
+    least = np.sqrt(p / (p + data.moments.cells / p))
+    steps = 0
+    while model.W.shape[1]:
+        for state in probabilistic_em.em(data, probabilistic_em.start(model), prior=float(p)):
+            model, steps = probabilistic_em.model_of(state.value), steps + 1
+            U, sizes, _ = np.linalg.svd(model.W, full_matrices=False)
+            kept = sizes**2 >= least * model.noise
+            if not kept.all() and (state.iteration >= SETTLE or state.residual <= tol):
+                model = model._replace(W=U[:, kept] * sizes[kept])
+                break
+            if state.residual <= tol or steps >= max_iter:
+                return model
+        else:
+            return model
+    return model
+
+
+def bic(log_likelihood: float, k: int, p: int, count: float) -> float:
+    """Return the Bayesian information criterion of k components, larger is better."""
+    return log_likelihood - 0.5 * (p * k - k * (k - 1) / 2 + p + 1) * np.log(count)
+
+
+def climb(criterion: Callable[[int], float], most: int) -> tuple[int, list[float]]:
+    """Return the k in 1 ... most of the largest criterion, and its values; the path ends when it goes down for long."""
+    values: list[float] = []
+    for k in range(1, most + 1):
+        values.append(criterion(k))
+        if k - int(np.argmax(values)) > PATIENCE:
+            break
+    return int(np.argmax(values)) + 1, values
+
+
+def settled(states: Iterator[State], tol: float, max_iter: int) -> State:
+    """Return the state that is within ``tol``, or the last one."""
+    for state in states:
+        if state.residual <= tol or state.iteration >= max_iter:
+            break
+    return state
+
+
+def log_likelihood(data: Data, k: int, rng: np.random.Generator, *, tol: float, max_iter: int) -> float:
+    """Return the largest log-likelihood of k components."""
+    begin = probabilistic_em.start(probabilistic_em.begin(data, k, rng))
+    return settled(probabilistic_em.em(data, begin), tol, max_iter).objective
+
+
+def held_out(data: Data, k: int, rng: np.random.Generator, *, tol: float, max_iter: int) -> float:
+    """Return the mean log density of the hidden cells, given the others, for the model fitted to the others."""
+    begin = probabilistic_em.start(probabilistic_em.begin(data, k, rng))
+    model = probabilistic_em.model_of(settled(probabilistic_em.em(data, begin), tol, max_iter).value)
+    total, cells = data.around(model.shift).reduce(_density, model.W, model.noise, data.weight, data.hidden)
+    return float(total / cells) if cells > 0 else -np.inf
+
+
+def _density(
+    block: Array, rows: slice, W: Array, noise: float, weight: Array | None, hidden: Hidden
+) -> tuple[Array, Array]:
+    mean, variance = probabilistic.predict(probabilistic_em.without(block, rows, hidden), W, noise)
+    asked = hidden.cells(rows, block.shape[1]) & ~np.isnan(block)
+    density = -0.5 * (np.log(2 * np.pi * variance) + (block - mean) ** 2 / variance)
+    weights = np.ones(len(block)) if weight is None else weight[rows]
+    return np.asarray(weights @ np.where(asked, density, 0.0).sum(axis=1)), np.asarray(weights @ asked.sum(axis=1))

@@ -1,0 +1,46 @@
+"""Eigenpairs of a weighted covariance, for the closed form of probabilistic PCA (Tipping & Bishop 1999).
+
+Objective: maximise tr(V' X'D X V) over orthonormal V (p, k), D the weights of the rows, X less its weighted mean. The
+eigenproblem is that of the smaller side, X'DX (p, p) or D^1/2 XX' D^1/2 (n, n).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.data import Centered, budget, statistics
+from princomp.data.centered import GRAM_ROWS
+from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
+
+Array = NDArray[Any]
+
+
+def weighted_eigenpairs(X: Centered, weight: Array, k: int) -> tuple[Array, Array]:
+    """Return the k largest eigenvalues of X'DX, descending, and their vectors (p, k)."""
+    n, p = X.shape
+    side = min(n, p)
+    budget.require(24.0 * side * side, f"A {side} x {side} matrix", "Leave sample_weight out, or give fewer columns.")
+    root = np.sqrt(weight)
+    if n >= p:
+        S = X.in_dense_tiles().reduce(_weighted_scatter, root, tile_rows=GRAM_ROWS)
+        return leading_eigenpairs(S, k)
+    _, U = leading_eigenpairs(statistics.row_gram(X) * np.outer(root, root), k)
+    return svd_of_projection(statistics.apply_transpose(X, root[:, None] * U))
+
+
+def weighted_gram_apply(X: Centered, weight: Array, V: Array) -> Array:
+    """Return X'DX V, (p, b)."""
+    product: Array = X.in_dense_tiles().reduce(_weighted_gram_apply, weight, V)
+    return product
+
+
+def _weighted_scatter(block: Array, rows: slice, root: Array) -> Array:
+    scaled = block * root[rows, None]
+    return scaled.T @ scaled
+
+
+def _weighted_gram_apply(block: Array, rows: slice, weight: Array, V: Array) -> Array:
+    return block.T @ (weight[rows, None] * (block @ V))

@@ -1,0 +1,404 @@
+"""Probabilistic PCA below the estimator: posteriors, EM steps, restarts, kernels, choices, against literal formulae."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from princomp._compiled import kernels
+from princomp.checkpoint import Checkpoint
+from princomp.data import as_rows, statistics
+from princomp.datasets import load_tobamovirus
+from princomp.result import State
+from princomp.solvers import probabilistic, probabilistic_choice, probabilistic_closed, probabilistic_em
+from princomp.solvers.probabilistic_em import Data, Hidden, Model
+
+# --- data -------------------------------------------------------------------------------------------------
+
+
+def low_rank(n, p, k, *, noise=1.0, missing=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, k)) @ rng.normal(size=(k, p)) + noise * rng.normal(size=(n, p)) + 3.0
+    X[rng.random((n, p)) < missing] = np.nan
+    return X
+
+
+def data_of(X, **more):
+    rows = as_rows(X, block_rows=more.pop("block_rows", None))
+    return Data(rows, statistics.observed_moments(rows, more.get("weight")), **more)
+
+
+def random_model(p, k, seed=0, noise=0.7):
+    rng = np.random.default_rng(seed)
+    return Model(rng.normal(size=(p, k)), 0.1 * rng.normal(size=p), noise)
+
+
+def states(data, model, count, **how):
+    return list(itertools.islice(probabilistic_em.em(data, probabilistic_em.start(model), **how), count))
+
+
+# --- the slow twin: literal formulae, one row after the other -----------------------------------------------
+
+
+def twin_log_density(x, mean, covariance):
+    """log N(x; mean, covariance) by a dense determinant and inverse."""
+    r = x - mean
+    return -0.5 * (len(x) * np.log(2 * np.pi) + np.linalg.slogdet(covariance)[1] + r @ np.linalg.inv(covariance) @ r)
+
+
+def twin_posterior(x, W, mean, noise):
+    """(mean, covariance, log-likelihood) of z given the observed cells of one row."""
+    o = ~np.isnan(x)
+    Wo, r = W[o], (x - mean)[o]
+    M = Wo.T @ Wo + noise * np.eye(W.shape[1])
+    likelihood = twin_log_density(r, np.zeros(o.sum()), Wo @ Wo.T + noise * np.eye(o.sum())) if o.any() else 0.0
+    return np.linalg.solve(M, Wo.T @ r), noise * np.linalg.inv(M), likelihood
+
+
+def twin_em_step(X, W, mean, noise):
+    """One plain EM step; also the log-likelihood before it."""
+    p, k = W.shape
+    found = [twin_posterior(x, W, mean, noise) for x in X]
+    new_W, new_mean, left, cells = np.zeros((p, k)), np.zeros(p), 0.0, 0
+    for j in range(p):
+        A, b = np.zeros((k + 1, k + 1)), np.zeros(k + 1)
+        for x, (z, C, _) in zip(X, found):
+            if not np.isnan(x[j]):
+                A += np.block([[C + np.outer(z, z), z[:, None]], [z[None], np.ones((1, 1))]])
+                b += x[j] * np.append(z, 1)
+        new_W[j], new_mean[j] = np.split(np.linalg.solve(A, b), [k])[0], np.linalg.solve(A, b)[k]
+    for x, (z, C, _) in zip(X, found):
+        for j in np.flatnonzero(~np.isnan(x)):
+            r = x[j] - new_mean[j]
+            left += r**2 - 2 * r * new_W[j] @ z + new_W[j] @ (C + np.outer(z, z)) @ new_W[j]
+            cells += 1
+    return new_W, new_mean, left / cells, sum(likelihood for *_, likelihood in found)
+
+
+# --- posterior ----------------------------------------------------------------------------------------------
+
+PATTERNS = {
+    "complete": lambda X: X,
+    "one pattern": lambda X: np.where(np.arange(X.shape[1]) == 2, np.nan, X),
+    "two patterns": lambda X: np.where((np.arange(len(X)) % 2 == 0)[:, None] & (np.arange(X.shape[1]) < 3), np.nan, X),
+    "all differ": lambda X: np.where(np.random.default_rng(1).random(X.shape) < 0.4, np.nan, X),
+    "empty rows": lambda X: np.where((np.arange(len(X)) % 3 == 0)[:, None], np.nan, X),
+}
+
+
+@pytest.mark.parametrize("how", PATTERNS)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_posterior_is_that_of_the_formulae(how, compiled, monkeypatch):
+    if not compiled:
+        monkeypatch.setattr(probabilistic, "kernels", lambda name: None)
+    X = PATTERNS[how](low_rank(40, 7, 3, missing=0.0))
+    W, _, noise = random_model(7, 3)
+    found = probabilistic.posterior(X, W, noise)
+    scores, likelihoods = found.in_order(found.scores), found.in_order(found.log_likelihood)
+    covariances = found.in_order(probabilistic.unpacked(found.covariance, 3)[found.patterns.which])
+    for i, x in enumerate(X):
+        z, C, likelihood = twin_posterior(x, W, np.zeros(7), noise)
+        np.testing.assert_allclose(scores[i], z, atol=1e-12)
+        np.testing.assert_allclose(covariances[i], C, atol=1e-12)
+        assert likelihoods[i] == pytest.approx(likelihood, rel=1e-11, abs=1e-11)
+
+
+def test_rows_of_one_pattern_are_grouped():
+    X = PATTERNS["two patterns"](low_rank(40, 7, 3, missing=0.0))
+    assert len(probabilistic.posterior(X, *random_model(7, 3)[::2]).patterns.observed) == 2
+
+
+@pytest.mark.parametrize("k", [1, 2, 9, 33])
+def test_kernel_equals_its_twin(k):
+    rng = np.random.default_rng(k)
+    W = rng.normal(size=(60, k))
+    i, j = probabilistic.triangle(k)
+    observed = (rng.random((25, 60)) < 0.7).astype(float)
+    observed[3] = 0.0  # a row without cells
+    G, B = observed @ (W[:, i] * W[:, j]), rng.normal(size=(40, k))
+    which = np.sort(np.append(np.arange(25), rng.integers(25, size=15)))
+    twin = probabilistic.posteriors(G, 0.3, which, B)
+    for fast, slow in zip(kernels("missing_em").posteriors(G, 0.3, which, B), twin, strict=True):
+        np.testing.assert_allclose(fast, slow, rtol=1e-9, atol=1e-11)
+
+
+def test_kernel_stays_finite_where_noise_is_rounding():
+    W = np.array([[1.0, 1.0], [1.0, 1.0]])
+    i, j = probabilistic.triangle(2)
+    G = (W[:, i] * W[:, j]).sum(axis=0)[None]
+    for noise in (1e-15, 1e-17, 1e-300):
+        for part in kernels("missing_em").posteriors(G, noise, np.zeros(1, np.intp), np.ones((1, 2))):
+            assert np.isfinite(part).all()
+
+
+def test_sums_are_additive_and_weights_are_repetition():
+    X = low_rank(50, 6, 2, missing=0.3)
+    W, _, noise = random_model(6, 2)
+    weight = np.random.default_rng(0).integers(0, 4, 50).astype(float)
+    whole = probabilistic.sums(X, W, noise, weight)
+    parts = zip(probabilistic.sums(X[:20], W, noise, weight[:20]), probabilistic.sums(X[20:], W, noise, weight[20:]))
+    repeated = probabilistic.sums(np.repeat(X, weight.astype(int), axis=0), W, noise)
+    for all_rows, (a, b), again in zip(whole, parts, repeated, strict=True):
+        np.testing.assert_allclose(a + b, all_rows, atol=1e-10)
+        np.testing.assert_allclose(again, all_rows, atol=1e-10)
+
+
+# --- EM -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_plain_step_is_that_of_the_formulae(missing, monkeypatch):
+    """The M-step before the scores are given back their mean and covariance."""
+    monkeypatch.setattr(probabilistic_em, "_expanded", lambda sums, model, prior: model)
+    X = low_rank(40, 6, 2, missing=missing)
+    data, model = data_of(X), random_model(6, 2)
+    W, mean, noise, likelihood = twin_em_step(X, model.W, data.moments.mean + model.shift, model.noise)
+    sums = data.sums(model)
+    plain = probabilistic_em.maximise(sums, model, prior=0.0, floor=data.floor).plain
+    assert float(sums.log_likelihood) == pytest.approx(likelihood, rel=1e-12)
+    np.testing.assert_allclose(plain.W, W, atol=1e-11)
+    np.testing.assert_allclose(data.moments.mean + plain.shift, mean, atol=1e-11)
+    assert plain.noise == pytest.approx(noise, rel=1e-11)
+
+
+@pytest.mark.parametrize("prior", [0.0, 6.0])
+def test_gradient_is_that_of_the_objective(prior):
+    data, model = data_of(low_rank(40, 6, 2, missing=0.3)), random_model(6, 2)
+
+    def objective(flat):
+        at = Model.of(flat, 6, 0.0)
+        return float(data.sums(at).log_likelihood) - prior / 2 * np.linalg.slogdet(at.W.T @ at.W)[1]
+
+    gradient = probabilistic_em.maximise(data.sums(model), model, prior=prior, floor=0.0).gradient
+    for i, slope in enumerate(gradient):
+        step = 1e-5 * np.eye(len(gradient))[i]
+        difference = (objective(model.flat() + step) - objective(model.flat() - step)) / 2e-5
+        assert slope == pytest.approx(difference, rel=1e-5, abs=1e-5)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(4, 40),
+    p=st.integers(2, 8),
+    k=st.integers(1, 4),
+    missing=st.floats(0.0, 0.8),
+    prior=st.sampled_from([0.0, 1.0]),
+)
+def test_likelihood_never_falls(seed, n, p, k, missing, prior):
+    k = min(k, p)
+    X = low_rank(n, p, min(3, p), missing=missing, seed=seed)
+    X[np.arange(p) % n, np.arange(p)] = 1.0  # no column without a cell
+    data = data_of(X)
+    model = probabilistic_em.begin(data, k, np.random.default_rng(seed))
+    trace = np.array([state.objective for state in states(data, model, 30, prior=prior * p)])
+    assert np.isfinite(trace).all()
+    assert (np.diff(trace) >= -1e-9 * (1 + np.abs(trace[1:]))).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), missing=st.floats(0.0, 0.7), noise=st.floats(0.05, 3.0))
+def test_expanded_step_does_not_lower_the_likelihood(seed, missing, noise):
+    """Without any extrapolation: the plain map alone, from a random model."""
+    X = low_rank(30, 6, 2, missing=missing, noise=noise, seed=seed)
+    X[np.arange(6), np.arange(6)] = 1.0
+    data, model = data_of(X), random_model(6, 3, seed=seed)
+    before = -np.inf
+    for _ in range(10):
+        sums = data.sums(model)
+        likelihood = float(sums.log_likelihood)
+        assert likelihood >= before - 1e-9 * (1 + abs(likelihood))
+        before, model = likelihood, probabilistic_em.maximise(sums, model, prior=0.0, floor=data.floor).plain
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
+def test_em_from_a_random_start_finds_the_closed_form(k):
+    X = load_tobamovirus().X
+    data = data_of(X)
+    model = random_model(18, k, seed=k, noise=1.0)
+    found = probabilistic_choice.settled(probabilistic_em.em(data, probabilistic_em.start(model)), 1e-11, 2000)
+    values = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
+    noise = values[k:].mean()
+    best = -38 / 2 * (18 * np.log(2 * np.pi) + np.log(values[:k]).sum() + (18 - k) * np.log(noise) + 18)
+    assert found.objective == pytest.approx(best, rel=1e-9)
+    assert float(found.value["noise"]) == pytest.approx(noise, rel=1e-6)
+
+
+def test_extrapolation_saves_most_of_the_steps(monkeypatch):
+    def steps(memory):
+        monkeypatch.setattr(probabilistic_em, "MEMORY", memory)
+        data = data_of(low_rank(200, 50, 3, missing=0.5, seed=3))
+        model = probabilistic_em.begin(data, 6, np.random.default_rng(0))
+        trace = [state.objective for state in states(data, model, 300)]
+        cells = data.moments.cells
+        return next(i for i, value in enumerate(trace) if (max(best, *trace) - value) / cells < 1e-6), max(trace)
+
+    best = -np.inf
+    _, best = steps(6)
+    fast, slow = steps(6)[0], steps(1)[0]  # a memory of one step extrapolates nothing
+    assert fast * 3 < slow
+
+
+def test_tol_bounds_the_gain_that_is_left():
+    """Over many problems: where a fit stops, a far longer one finds no more than tol for each cell."""
+    rng = np.random.default_rng(0)
+    gaps = []
+    for seed in range(25):
+        n, p, rank, k = (int(rng.integers(*r)) for r in ((30, 200), (5, 40), (1, 6), (1, 5)))
+        X = low_rank(n, p, rank, noise=10 ** rng.uniform(-1.5, 0.5), missing=rng.uniform(0.02, 0.5), seed=seed)
+        X[np.arange(p) % n, np.arange(p)] = 3.0
+        data = data_of(X)
+        run = states(data, probabilistic_em.begin(data, min(k, p - 1), np.random.default_rng(0)), 200)
+        stop = next((state for state in run if state.residual <= 1e-6), run[-1])
+        gaps.append((run[-1].objective - stop.objective) / data.moments.cells)
+    assert np.mean(np.array(gaps) <= 1e-6) >= 0.95
+    assert max(gaps) <= 1e-5
+
+
+def test_at_a_saddle_nothing_is_promised():
+    """Eigenvectors that are not the leading ones: stationary, and not to be called the answer."""
+    X = np.random.default_rng(0).normal(size=(200, 8)) * [5, 4, 3, 0.1, 0.1, 0.1, 0.1, 0.1]
+    data = data_of(X)
+    values, V = np.linalg.eigh(np.cov(X.T, bias=True))
+    kept, left = [7, 5], [0, 1, 2, 3, 4, 6]  # the second is left out
+    noise = values[left].mean()
+    W = V[:, kept] * np.sqrt(values[kept] - noise)
+    kick = 1e-4 * np.random.default_rng(0).normal(size=W.shape)
+    run = states(data, Model(W + kick, np.zeros(8), noise), 60)
+    best = states(data, probabilistic_em.begin(data, 2, np.random.default_rng(0)), 10)[-1].objective
+    stopped = next(state for state in run if state.residual <= 1e-6)
+    assert stopped.objective == pytest.approx(best, rel=1e-6)
+
+
+# --- storages, blocks, weights ------------------------------------------------------------------------------
+
+
+def test_block_size_does_not_matter():
+    X = low_rank(100, 8, 2, missing=0.3)
+    model = random_model(8, 2)
+    one, many = (data_of(X, block_rows=size).sums(model) for size in (None, 7))
+    for a, b in zip(one, many, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
+
+
+def test_moments_at_an_offset():
+    X = low_rank(300, 5, 2, missing=0.3)
+    near, far = (statistics.observed_moments(as_rows(X + offset)) for offset in (0.0, 2.0**30))
+    np.testing.assert_allclose(far.mean - 2.0**30, near.mean, atol=1e-6)
+    np.testing.assert_allclose(far.squares, near.squares, rtol=1e-6)
+    np.testing.assert_allclose(near.mean, np.nanmean(X, axis=0))
+    np.testing.assert_allclose(near.squares / near.counts, np.nanvar(X, axis=0))
+
+
+@pytest.mark.parametrize("shape", [(30, 6), (6, 30)])
+def test_weighted_eigenpairs_are_those_of_repeated_rows(shape):
+    X = low_rank(*shape, 3, missing=0.0)
+    weight = np.array([0.0, 1.0, 2.0, 3.0, 1.0, 2.0] * (shape[0] // 6))
+    repeated = np.repeat(X, weight.astype(int), axis=0)
+    mean = repeated.mean(axis=0)
+    centred = statistics.Centered(as_rows(X), mean)
+    values, V = probabilistic_closed.weighted_eigenpairs(centred, weight, 3)
+    expected = np.linalg.eigvalsh((repeated - mean).T @ (repeated - mean))[::-1][:3]
+    np.testing.assert_allclose(values, expected, rtol=1e-10)
+    np.testing.assert_allclose(probabilistic_closed.weighted_gram_apply(centred, weight, V), V * values, atol=1e-8)
+
+
+def test_hidden_cells_depend_on_their_place_alone():
+    hidden = Hidden(5, 0.1)
+    whole = hidden.cells(slice(0, 400), 30)
+    np.testing.assert_array_equal(hidden.cells(slice(100, 150), 30), whole[100:150])
+    assert abs(whole.mean() - 0.1) < 0.01
+    assert not np.array_equal(whole, Hidden(6, 0.1).cells(slice(0, 400), 30))
+    assert np.abs(whole.mean(axis=0) - 0.1).max() < 0.07  # no column and no row is singled out
+    assert np.abs(whole.mean(axis=1) - 0.1).max() < 0.4
+
+
+# --- restart ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prior", [0.0, 8.0])
+@pytest.mark.parametrize("way", ["memory", "file"])
+def test_restart_from_every_state(prior, way, tmp_path):
+    X = low_rank(60, 8, 3, missing=0.3)
+    model = random_model(8, 3)
+    run = [
+        (state, {name: np.array(array, order="K") for name, array in state.value.items()})
+        for state in states(data_of(X), model, 15, prior=prior)
+    ]
+    for i, (state, value) in enumerate(run):
+        assert all(np.array_equal(state.value[name], value[name]) for name in value)  # later steps left it alone
+        if way == "file":
+            store = Checkpoint(tmp_path / "state", "fingerprint")
+            store.save(State(value, 0.0, 1.0, 1))
+            value = store.load()[0]
+        again = itertools.islice(probabilistic_em.em(data_of(X), value, prior=prior), len(run) - 1 - i)
+        for (expected, kept), found in zip(run[i + 1 :], again, strict=True):
+            assert (found.objective, found.residual, found.iteration) == (
+                expected.objective,
+                expected.residual,
+                expected.iteration,
+            )
+            assert all(np.asarray(found.value[name]).tobytes() == kept[name].tobytes() for name in kept)
+
+
+# --- how many -----------------------------------------------------------------------------------------------
+
+
+def planted(seed, n=300, p=40):
+    rng = np.random.default_rng(seed)
+    strength = np.array([4, 3, 2.5, 2, 1.5])[:, None]
+    return rng.standard_normal((n, 5)) @ (rng.standard_normal((5, p)) * strength) + rng.standard_normal((n, p))
+
+
+def test_relevance_bound_is_where_the_root_appears():
+    """N t (l - t - s) = p (t + s)^2 has a positive root exactly from the bound on."""
+    n, p, s = 300, 40, 1.3
+    c = p / n
+    bound = s * (np.sqrt(c) + np.sqrt(1 + c)) ** 2
+    for value, roots in ((bound * 0.999, False), (bound * 1.001, True)):
+        t = np.roots([n + p, 2 * p * s - n * (value - s), p * s**2])
+        assert (np.isreal(t).all() and (t.real > 0).all()) == roots
+        if roots:
+            assert t.real.max() >= s * np.sqrt(c / (1 + c))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_relevance_by_em_and_by_eigenvalues_agree(missing):
+    for seed in range(3):
+        X = planted(seed)
+        values = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
+        X[np.random.default_rng(seed).random(X.shape) < missing] = np.nan
+        data = data_of(X)
+        begin = probabilistic_em.begin(data, 15, np.random.default_rng(0))
+        found = probabilistic_choice.relevant(data, begin, tol=1e-5, max_iter=500)
+        assert found.W.shape[1] == probabilistic_choice.relevant_count(values[:15], values.sum(), 300, 40) == 5
+
+
+def test_path_stops_after_its_patience():
+    asked = []
+
+    def criterion(k):
+        asked.append(k)
+        return -abs(k - 4)
+
+    assert probabilistic_choice.climb(criterion, 50)[0] == 4
+    assert asked[-1] == 4 + probabilistic_choice.PATIENCE
+
+
+def test_held_out_density_is_that_of_the_cells():
+    X = low_rank(60, 6, 2, missing=0.1)
+    data = data_of(X, hidden=Hidden(3, 0.1))
+    limits = {"tol": 1e-6, "max_iter": 200}
+    score = probabilistic_choice.held_out(data, 2, np.random.default_rng(0), **limits)
+    begin = probabilistic_em.start(probabilistic_em.begin(data, 2, np.random.default_rng(0)))
+    model = probabilistic_em.model_of(probabilistic_choice.settled(probabilistic_em.em(data, begin), 1e-6, 200).value)
+    away = data.hidden.cells(slice(0, 60), 6)
+    mean, density = data.moments.mean + model.shift, []
+    for x, hide in zip(X, away):
+        z, C, _ = twin_posterior(np.where(hide, np.nan, x), model.W, mean, model.noise)
+        for j in np.flatnonzero(hide & ~np.isnan(x)):
+            w = model.W[j]
+            density.append(twin_log_density(x[j : j + 1], mean[j] + w @ z, np.array([[model.noise + w @ C @ w]])))
+    assert score == pytest.approx(np.mean(density), rel=1e-10)

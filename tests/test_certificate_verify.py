@@ -1,0 +1,321 @@
+"""`certificates.verify` accepts what was proved, and nothing that was tampered with."""
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cardinality_problems import KINDS, constraints, matrix
+from princomp import certificates
+from princomp.certificates import Kind, verify
+from princomp.solvers import branch_and_bound
+from princomp.solvers.branch_and_bound import prove
+
+K = 6
+
+
+def proof_of(S, **given):
+    """A proof by branching and dual points, cut off, so that upper and lower differ."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(branch_and_bound, "ENUMERATED", 40)
+        patch.setattr(branch_and_bound, "STEPS", 12)
+        return prove(S, K, support=range(K), include=[2], exclude=[19], **given)
+
+
+@pytest.fixture(scope="module")
+def S():
+    X = np.random.default_rng(11).standard_normal((60, 20))
+    return X.T @ X
+
+
+@pytest.fixture(scope="module")
+def proof(S):
+    found = proof_of(S, node_limit=12)
+    kinds = set(found.leaves.kind[found.leaves.unit < 0])
+    assert {Kind.DUAL, Kind.ENUMERATED} <= kinds, "the proof must hold what is tampered with"
+    assert not found.proved
+    return found
+
+
+def leaf(proof, kind=None):
+    """The leaf, of some kind, with the largest bound."""
+    leaves = proof.leaves
+    mine = (leaves.unit < 0) & (True if kind is None else leaves.kind == kind)
+    return int(np.argmax(np.where(mine, leaves.bound, -np.inf)))
+
+
+def with_leaves(proof, **changes):
+    return replace(proof, leaves=replace(proof.leaves, **changes))
+
+
+def changed(array, at, value):
+    array = np.array(array)
+    array[at] = value
+    return array
+
+
+def missing_leaf(proof):
+    parent = int(np.flatnonzero(proof.leaves.outside == leaf(proof))[0]) if leaf(proof) in proof.leaves.outside else 0
+    return with_leaves(proof, outside=changed(proof.leaves.outside, parent, -1))
+
+
+def branch_replaced_by_leaf(proof):
+    """The root claims to be a leaf: all others hang nowhere."""
+    return with_leaves(proof, unit=changed(proof.leaves.unit, 0, -1))
+
+
+def one_child_twice(proof):
+    return with_leaves(proof, inside=changed(proof.leaves.inside, 0, proof.leaves.outside[0]))
+
+
+def children_exchanged(proof):
+    leaves = proof.leaves
+    return with_leaves(proof, inside=leaves.outside, outside=leaves.inside)
+
+
+def unit_decided_twice(proof):
+    leaves = proof.leaves
+    child = next(int(i) for i in (leaves.inside[0], leaves.outside[0]) if leaves.unit[i] >= 0)
+    return with_leaves(proof, unit=changed(leaves.unit, child, leaves.unit[0]))
+
+
+def bound_lowered(proof):
+    return with_leaves(proof, bound=changed(proof.leaves.bound, leaf(proof), proof.lower))
+
+
+def bound_and_upper_lowered(proof):
+    bound = np.where(proof.leaves.unit < 0, np.minimum(proof.leaves.bound, proof.lower), np.nan)
+    return replace(with_leaves(proof, bound=bound), upper=proof.lower)
+
+
+def bound_not_a_number(proof):
+    return with_leaves(proof, bound=changed(proof.leaves.bound, leaf(proof), np.nan))
+
+
+def leaf_added_with_another_bound(proof):
+    leaves, at = proof.leaves, leaf(proof)
+    names = ("unit", "inside", "outside", "kind", "dual", "bound")
+    longer = {name: np.append(getattr(leaves, name), getattr(leaves, name)[at]) for name in names}
+    longer["bound"][-1] = proof.lower
+    return with_leaves(proof, **longer)
+
+
+def kind_called_exact(proof):
+    return with_leaves(proof, kind=changed(proof.leaves.kind, leaf(proof, Kind.DUAL), Kind.EXACT))
+
+
+def kind_called_eigenvalue(proof):
+    return with_leaves(proof, kind=changed(proof.leaves.kind, leaf(proof, Kind.DUAL), Kind.EIGENVALUE))
+
+
+def kind_unknown(proof):
+    return with_leaves(proof, kind=changed(proof.leaves.kind, leaf(proof), 17))
+
+
+def point_of(proof, change):
+    points = list(proof.leaves.points)
+    at = int(proof.leaves.dual[leaf(proof, Kind.DUAL)])
+    points[at] = change(*(np.array(part) for part in points[at]))
+    return with_leaves(proof, points=tuple(points))
+
+
+def weights_changed(proof):
+    return point_of(proof, lambda units, weights, shift: (units, 1.1 * weights, shift))
+
+
+def shift_changed(proof):
+    return point_of(proof, lambda units, weights, shift: (units, weights, shift + np.arange(len(shift))))
+
+
+def units_of_point_exchanged(proof):
+    return point_of(proof, lambda units, weights, shift: (units[::-1], weights, shift))
+
+
+def point_without_a_unit(proof):
+    return point_of(proof, lambda units, weights, shift: (units[:-1], weights[:-1, :-1], shift[:-1]))
+
+
+def point_missing(proof):
+    return with_leaves(proof, points=())
+
+
+def loadings_not_positive(proof):
+    return with_leaves(proof, loadings=-np.ones(20))
+
+
+def lower_inflated(proof):
+    return replace(proof, lower=proof.upper)
+
+
+def upper_deflated(proof):
+    return replace(proof, upper=0.5 * (proof.lower + proof.upper))
+
+
+def upper_inflated(proof):
+    return replace(proof, upper=1.01 * proof.upper)
+
+
+def vector_too_dense(proof):
+    vector = np.array(proof.vector)
+    vector[[i for i in range(19) if i not in proof.support][:2]] = 1e-3
+    return replace(proof, vector=vector / np.linalg.norm(vector))
+
+
+def support_too_large(proof):
+    return replace(proof, support=(*proof.support, next(i for i in range(19) if i not in proof.support)))
+
+
+def vector_not_unit(proof):
+    return replace(proof, vector=1.001 * proof.vector)
+
+
+def vector_of_another_support(proof):
+    return replace(proof, vector=np.roll(proof.vector, 1))
+
+
+def include_forgotten(proof):
+    return replace(proof, include=())
+
+
+def include_violated(proof):
+    return replace(proof, include=(2, next(i for i in range(19) if i not in proof.support)))
+
+
+def exclude_forgotten(proof):
+    return replace(proof, exclude=())
+
+
+def exclude_violated(proof):
+    return replace(proof, exclude=(19, proof.support[0]))
+
+
+def more_nonzeros_claimed(proof):
+    return replace(proof, nonzeros=proof.nonzeros + 1)
+
+
+def fewer_nonzeros_claimed(proof):
+    return replace(proof, nonzeros=proof.nonzeros - 1)
+
+
+def called_nonnegative(proof):
+    return replace(proof, nonnegative=True)
+
+
+def groups_of_others(proof):
+    return replace(proof, groups=(0, 1, 2))
+
+
+def units_out_of_range(proof):
+    return with_leaves(proof, unit=changed(proof.leaves.unit, 0, 99))
+
+
+def groups_added(proof):
+    return replace(proof, groups=(0, 0, *range(2, 20)))
+
+
+TAMPERED = [
+    missing_leaf,
+    branch_replaced_by_leaf,
+    one_child_twice,
+    children_exchanged,
+    unit_decided_twice,
+    bound_lowered,
+    bound_and_upper_lowered,
+    bound_not_a_number,
+    leaf_added_with_another_bound,
+    kind_called_exact,
+    kind_called_eigenvalue,
+    kind_unknown,
+    weights_changed,
+    shift_changed,
+    units_of_point_exchanged,
+    point_without_a_unit,
+    point_missing,
+    loadings_not_positive,
+    lower_inflated,
+    upper_deflated,
+    upper_inflated,
+    vector_too_dense,
+    support_too_large,
+    vector_not_unit,
+    vector_of_another_support,
+    include_forgotten,
+    include_violated,
+    exclude_forgotten,
+    exclude_violated,
+    more_nonzeros_claimed,
+    fewer_nonzeros_claimed,
+    called_nonnegative,
+    groups_of_others,
+    units_out_of_range,
+    groups_added,
+]
+
+
+def test_what_was_proved_is_accepted(S, proof):
+    answer = verify(S, proof)
+    assert answer
+    assert f"all {len(proof.leaves)} leaves" in str(answer)
+
+
+@pytest.mark.parametrize("tamper", TAMPERED, ids=lambda tamper: tamper.__name__)
+def test_what_was_tampered_with_is_rejected(S, proof, tamper):
+    answer = verify(S, tamper(proof))
+    assert not answer
+    assert str(answer).endswith(".")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda S: 1.001 * S,
+        lambda S: S + np.diag(np.arange(20) == 7) * 1e-3,
+        lambda S: S[::-1, ::-1],
+        lambda S: -S,
+        lambda S: S + np.triu(np.ones((20, 20)), 1),
+        lambda S: S[:19, :19],
+        lambda S: S[:19],
+        lambda S: S * np.nan,
+    ],
+    ids=["scaled", "one variance", "another order", "negative", "not symmetric", "smaller", "not square", "nan"],
+)
+def test_another_matrix_is_rejected(S, proof, change):
+    assert not verify(change(S), proof)
+
+
+def test_trace_needs_a_positive_semidefinite_matrix():
+    S = np.diag([1.0, 1.0, -5.0, 1.0])
+    S[0, 1] = S[1, 0] = 3.0
+    proof = prove(S, 2, support=[0, 1])
+    tree = proof.leaves
+    root = {"unit": [-1], "inside": [-1], "outside": [-1], "dual": [-1]}
+    trace = replace(
+        tree, **{k: np.array(v) for k, v in root.items()}, kind=np.array([Kind.TRACE]), bound=np.array([2.0])
+    )
+    vector = np.array([1.0, 0.0, 0.0, 0.0])
+    assert not verify(S, replace(proof, leaves=trace, upper=2.0, lower=1.0, vector=vector, support=(0, 3)))
+
+
+@pytest.mark.parametrize("names", ["", "nonnegative", "groups", "include exclude"])
+def test_every_kind_of_problem_is_accepted(names, monkeypatch):
+    monkeypatch.setattr(branch_and_bound, "ENUMERATED", 0)
+    for seed in range(5):
+        S, k = matrix(seed, KINDS[seed])
+        k, given = constraints(seed, len(S), k, names)
+        assert verify(S, prove(S, k, support=given.get("include") or [0], **given, node_limit=2))
+
+
+def test_the_recheck_knows_no_solver():
+    for path in Path(certificates.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            assert not [name for name in names if "solvers" in name or "_compiled" in name], path.name
+
+
+def test_sentences(S, proof):
+    assert "no other exceeds" in str(proof)
+    assert "proved to be the largest" in str(prove(np.diag([3.0, 2.0, 1.0]), 1, support=[0]))
+    assert proof.gap == pytest.approx((proof.upper - proof.lower) / proof.upper)
