@@ -284,11 +284,15 @@ def main():
     import matplotlib
 
     matplotlib.use("Agg")
+    from certificate_pictures import certificate
     from matplotlib import pyplot as plt
+    from probabilistic_pictures import how_many, mixture, posterior
 
+    drawings = (two_ways, descent, misleads, offsets, sparse_loadings, two_answers, contiguous)
+    drawings += (certificate, posterior, how_many, mixture)
     PICTURES.mkdir(exist_ok=True)
     with plt.rc_context(SETTINGS):
-        for draw in (two_ways, descent, misleads, offsets, sparse_loadings, two_answers, contiguous):
+        for draw in drawings:
             path = PICTURES / f"{draw.__name__}.svg"
             draw(plt).savefig(path, metadata={"Date": None}, dpi=110)
             path.write_text("\n".join(x.rstrip() for x in path.read_text().splitlines()) + "\n")

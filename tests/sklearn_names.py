@@ -3,8 +3,6 @@
 Only constructor parameters are renamed; nothing is computed here.
 """
 
-import inspect
-
 import princomp
 
 SOLVERS = {
@@ -89,8 +87,3 @@ class SparsePCA(princomp.SparsePCA):
         self.n_jobs = n_jobs
         self.U_init = U_init
         self.V_init = V_init
-
-    def get_params(self, deep=True):
-        """Return theirs and, since fits read them, ours."""
-        ours = {name: getattr(self, name) for name in inspect.signature(princomp.SparsePCA).parameters}
-        return ours | super().get_params(deep)

@@ -12,6 +12,8 @@ HEADERS = {
     "pca.py": "captured / optimum",
     "offsets.py": "scikit-learn default",
     "memmap.py": "peak unshared memory",
+    "probabilistic.py": "times ours",
+    "sparse_cardinality.py": "times ours",
     "sparse_dictionary.py": "times ours",
     "sparse_regression.py": "times ours",
     "sparse_certificates.py": "rechecked",

@@ -27,6 +27,7 @@ import princomp
 from helpers import Allocated, data_with_spectrum, fitted_attributes, value_or_error
 from princomp import PCA
 from princomp.data.memory import MemoryRows
+from princomp.datasets import make_height_weight
 from princomp.losses import Huber, Squared
 from princomp.penalties import L1
 from princomp.persistence import ModelFileError, archive, load, save
@@ -133,6 +134,22 @@ def test_N10_both_sides_of_a_canonical_model_keep_every_bit(kind, tmp_path):
     assert same_state(cca, again)
     assert all(map(same, again.transform(data, right), cca.transform(data, right)))
     assert same(again.score(data, right), cca.score(data, right))
+
+
+@pytest.mark.parametrize("kind", ["arrays", "float32", "names", "missing cells"])
+def test_N10_a_mixture_keeps_every_bit(kind, tmp_path):
+    people = make_height_weight(80, random_state=1).X
+    data = np.hstack([people, people @ [[0.5], [-1.0]]]).astype(np.float32 if kind == "float32" else np.float64)
+    if kind == "missing cells":
+        data[::7, 1] = np.nan
+    data = named(data, ODD_NAMES[:3]) if kind == "names" else data
+    mixture = princomp.ProbabilisticPCAMixture(2, n_clusters=2, random_state=0).fit(data)
+    save(mixture, tmp_path / "model.princomp")
+    again = load(tmp_path / "model.princomp")
+    assert same_state(mixture, again)
+    for name in ("transform", "responsibilities", "predict", "score_samples", "score", "impute"):
+        assert same(getattr(again, name)(data), getattr(mixture, name)(data)), name
+    assert all(map(same, again.sample(5), mixture.sample(5)))
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -858,7 +875,6 @@ MANIFESTS = {
     "an entry missing": (drop("parameters"), "entry parameters is missing"),
     "an unknown parameter": (put("parameters", "__class__", value=1), "unknown parameter, '__class__'"),
     "a callback": (put("parameters", "callback", value="print"), "unknown parameter, 'callback'"),
-    "a parameter missing": (drop("parameters", "whiten"), "parameter whiten is missing"),
     "text for a number": (put("parameters", "max_iter", value="9"), "parameter max_iter has a value of the wrong type"),
     "a number for text": (put("parameters", "solver", value=1), "parameter solver has"),
     "text for a bool": (put("parameters", "whiten", value="no"), "parameter whiten has"),
@@ -907,6 +923,23 @@ def test_S5_manifests(name, path, observe):
     message = refusal(path)
     assert expected in message
     observe("S5", name, "refused: " + message[:70])
+
+
+def test_a_parameter_that_is_newer_than_the_file_has_its_default(tmp_path):
+    """As in files of an earlier princomp, whose class did not have it yet."""
+    sparse = princomp.SparsePCA(2, retain=0.7, certify=True, scale=True).fit(X)
+    save(sparse, tmp_path / "model.princomp")
+
+    def without(manifest, members):
+        for name in ("retain", "certify"):
+            del manifest["parameters"][name]
+
+    tampered(tmp_path / "model.princomp", without)
+    again = load(tmp_path / "model.princomp")
+    default = princomp.SparsePCA()
+    assert (again.retain, again.certify) == (default.retain, default.certify) == (0.9, False)
+    assert (again.n_components, again.scale) == (2, True)
+    assert same(again.transform(X), sparse.transform(X))
 
 
 def test_S5_numbers_that_are_not_finite(path, observe):

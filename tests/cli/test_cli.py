@@ -9,9 +9,9 @@ import tomllib
 import numpy as np
 import pytest
 
-from princomp import PCA, load
+from princomp import PCA, ProbabilisticPCA, load
 from princomp.cli.methods import methods
-from princomp.datasets import load_wine
+from princomp.datasets import load_tobamovirus, load_wine
 from running import princomp
 
 FILES = {"config.toml", "loadings.csv", "model.princomp", "report.html", "scores.csv", "summary.json"}
@@ -172,3 +172,74 @@ def test_a_method_is_a_file_of_its_own():
     for method in methods().values():
         parameters = set(getattr(princomp, method.estimator)().get_params())
         assert {option.name for option in method.options} <= parameters
+
+
+@pytest.fixture(scope="module")
+def gaps(tmp_path_factory):
+    """A folder with a CSV of empty cells, and its data."""
+    folder = tmp_path_factory.mktemp("gaps")
+    virus = load_tobamovirus()
+    X = virus.X
+    X.ravel()[np.random.default_rng(0).choice(X.size, 136, replace=False)] = np.nan
+    with (folder / "gaps.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["virus", *virus.names])
+        writer.writerows([f"virus {i}", *("" if np.isnan(x) else x for x in row)] for i, row in enumerate(X))
+    return folder, X
+
+
+def test_results_speak_of_likelihood_and_missing_cells(gaps):
+    folder, X = gaps
+    done = princomp("fit", "gaps.csv", "--method", "probabilistic", "-k", 2, "--index", "virus", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (folder / "out").iterdir()} == FILES | {"imputed.csv"}
+    model = ProbabilisticPCA(2, random_state=0).fit(X)
+    summary = json.loads((folder / "out" / "summary.json").read_text())
+    assert summary["log_likelihood"] == model.log_likelihood_
+    assert summary["noise_variance"] == model.noise_variance_
+    note = "136 of 684 cells (19.9%) are missing"
+    assert summary["notes"][0].startswith(note)
+    assert note in done.stderr
+    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert note in page
+    assert f"Log-likelihood {model.log_likelihood_:.2f}" in page
+
+
+def test_complete_data_have_no_note_of_missing_cells(wine):
+    folder, _ = wine
+    fit = ("fit", "wine.csv", "--method", "probabilistic", "-k", "evidence", "--no-report", "-o", "p", "--json")
+    done = princomp(*fit, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["n_components"] == ProbabilisticPCA("evidence").fit(load_wine().X).n_components_
+    assert not any("missing" in note for note in summary["notes"])
+
+
+@pytest.mark.parametrize("choice", ["ard", "bic", "held-out"])
+def test_the_number_of_components_can_be_chosen(choice, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3)) @ (2 * rng.normal(size=(3, 12))) + rng.normal(size=(150, 12))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    np.save(tmp_path / "gaps.npy", X)
+    done = princomp("fit", "gaps.npy", "--method", "probabilistic", "-k", choice, "--no-report", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["n_components"] == 3
+    assert tomllib.loads((tmp_path / "out" / "config.toml").read_text())["components"] == choice
+
+
+@pytest.mark.parametrize(
+    ("method", "k", "takes"),
+    [
+        ("pca", "ard", "a number, a share of the variance between 0 and 1 or mle."),
+        ("probabilistic", "mle", "a number, ard, bic, evidence or held-out."),
+        ("probabilistic", "0.5", "a number, ard, bic, evidence or held-out."),
+        ("sparse", "bic", "a number."),
+        ("sparse", "0.5", "a number."),
+    ],
+)
+def test_words_of_another_method_are_refused(wine, method, k, takes):
+    folder, _ = wine
+    done = princomp("fit", "wine.csv", "--method", method, "-k", k, "-o", "refused", cwd=folder)
+    assert done.returncode == 2
+    assert f"-k {k} is not for the method {method}, which takes {takes}" in done.stderr
+    assert not (folder / "refused").exists()

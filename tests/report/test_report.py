@@ -18,11 +18,11 @@ from sklearn.decomposition import FastICA, KernelPCA, TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from helpers import data_with_spectrum, shards
-from princomp import PCA, certificates, report
+from princomp import PCA, ProbabilisticPCA, certificates, report
 from princomp.data import as_rows
 from princomp.report.collect import CATEGORIES, COMPONENTS, FEATURES, POINTS, VARIANCES, Density, Points, collect
 from princomp.report.render import POLICY, render
-from princomp.report.words import assurance, shown, summary, verdict
+from princomp.report.words import assurance, likelihood, shown, summary, verdict
 
 pytestmark = pytest.mark.needs("jinja2")
 
@@ -315,6 +315,16 @@ def test_components_that_are_not_the_leading_ones():
     found = certificates.principal_components(X, pca.components_[2:4], pca.explained_variance_[2:4])
     assert verdict(found) == "Not certified: something larger was left out."
     assert "Fit again" in assurance(found)[1]
+
+
+def test_a_model_with_a_likelihood():
+    X = normal()
+    X[::7, 1] = np.nan
+    model = ProbabilisticPCA(2).fit(X)
+    text = " ".join(page_of(model, X).texts)
+    assert f"Method “em”, {model.n_iter_} steps." in text
+    assert likelihood(model.log_likelihood_, float(model.noise_variance_)) in text
+    assert "Log-likelihood" not in " ".join(page_of(PCA(2).fit(normal()), normal()).texts)
 
 
 @pytest.mark.parametrize(("scope", "words"), [("local", "no small step"), ("global", "no better answer")])

@@ -282,7 +282,8 @@ def test_nothing_left_is_zero():
         assert (result.value["found"][:, 0] != 0).any()
         if counts == 5:
             assert not result.value["found"][:, 1:].any()
-            assert result.value["upper"][1:].tolist() == [0.0, 0.0]
+            assert (result.value["upper"][1:] > 0).all()  # rounding is not nothing
+            assert (result.value["upper"][1:] <= 1e-12 * (x @ x)).all()
         assert result.status
 
 

@@ -1,18 +1,18 @@
 """Sparse PCA as a regression: published values, certificates, restarts, and data in every form."""
 
-import itertools
 from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from princomp._compiled.few_nonzeros import two_products
+from princomp._compiled.regression_descent import two_products
 from princomp.data import as_rows, statistics
 from princomp.datasets import load_pitprops
 from princomp.penalties import L1
 from princomp.result import run
 from princomp.solvers import amanpg, one_shot, regression, scatter
+from princomp.solvers.regression_face import Face
 
 PITPROPS = load_pitprops().correlation
 ALPHA = np.array([0.06, 0.16, 0.1, 0.5, 0.5, 0.5])
@@ -209,7 +209,7 @@ def test_rivals_lead_lower_on_average():
     for seed in range(8):
         data = scatter.of_array(random_data(150, 300, seed))
         begin = regression.start(data, 6, alpha=alpha, ridge=1.0, rng=np.random.default_rng(0))
-        assert begin["rivals"] == 1
+        assert begin["rivals"] == regression.RIVALS
         solve = partial(regression.block, data, alpha=alpha, ridge=1.0)
         tried = run(solve, begin, tol=1e-5, max_iter=1000)
         alone = run(solve, begin | {"rivals": np.array(0)}, tol=1e-5, max_iter=1000)
@@ -236,6 +236,25 @@ def test_products_with_few_nonzeros_equal_their_twins(dtype, tolerance):
     assert np.abs(TB - T @ B).max() <= tolerance
 
 
+@pytest.mark.parametrize("ridge", [1.0, np.inf])
+@pytest.mark.parametrize("steps", [1, 7, 60])
+def test_compiled_steps_equal_their_twins(ridge, steps, monkeypatch):
+    S = scatter.of_array(random_data(300, 60, seed=3)).S
+    B = np.where(np.arange(60)[:, None] % 5 < 2, regression.soft(np.linalg.eigh(S)[1][:, -4:], 0.05), 0.0)
+    square, own = (0.0, 1.0) if np.isinf(ridge) else (1.0, ridge)
+    step = 1 / (2 * square * np.linalg.norm(S, 2) + 2 * own)
+    part = scatter.Squares(S, S @ S, 60)
+    face = Face(part, part, np.full(4, 0.1), square, own, step)
+    slow, settled = face.descend(face.at(B), steps)
+    for name in ("LARGE", "MANY"):
+        monkeypatch.setattr(scatter, name, 0)
+    assert part.compiled(B) is not None
+    fast, too = face.descend(face.at(B), steps)
+    assert too == settled
+    assert np.abs(fast.B - slow.B).max() <= 1e-9 * np.abs(slow.B).max()
+    assert fast.value < face.at(B).value
+
+
 def test_few_rows_out_of_memory_take_one_pass(monkeypatch):
     X = random_data(20, 50, seed=0)
     rows = as_rows(X)
@@ -245,24 +264,6 @@ def test_few_rows_out_of_memory_take_one_pass(monkeypatch):
     monkeypatch.setattr(scatter, "ONE_PASS", 2)
     for one, other in zip((once, twice), data.restrict(J).pair(B), strict=True):
         assert np.allclose(one, other, rtol=1e-10)
-
-
-@pytest.mark.parametrize("solver", ["block", "amanpg", "one-shot"])
-@pytest.mark.parametrize("ridge", [1.0, np.inf])
-def test_restart_from_every_state(solver, ridge):
-    data, alpha = scatter.of_array(random_data(40, 70, seed=2)), np.full(3, 0.3)
-    step = {"one-shot": one_shot.one_shot} | SOLVERS
-    begin = regression.start(data, 3, alpha=alpha, ridge=ridge, rng=np.random.default_rng(0))
-    if solver == "one-shot":
-        begin = one_shot.start(data, 3, np.random.default_rng(0))
-    solve = partial(step[solver], data, alpha=alpha, ridge=ridge)
-    states = list(itertools.islice(solve(begin), 12))
-    for i, state in enumerate(states[:-1]):
-        following = next(solve(state.value))
-        assert following.objective == states[i + 1].objective
-        assert following.residual == states[i + 1].residual
-        for name, array in following.value.items():
-            assert array.tobytes() == states[i + 1].value[name].tobytes(), name
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1e-2, 1.0, np.inf])

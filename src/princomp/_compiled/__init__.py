@@ -20,7 +20,7 @@ NAMES = (
     "cardinality_nodes",
     "group_prox",
     "cardinality_search",
-    "few_nonzeros",
+    "regression_descent",
 )
 
 

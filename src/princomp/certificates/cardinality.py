@@ -21,7 +21,7 @@ a_gh^2 |x_g|^2 + a_hg^2 |x_h|^2, and b summed over Z is sum_g |x_g|^2 sum_{h in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import combinations
 from math import comb
@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp._threads import single_blas_thread
+from princomp.certificates.reading import WrongError, distinct, integer, number, real, require, whole
 
 Array = NDArray[Any]
 
@@ -39,6 +40,7 @@ AGREE = 1e-9  # relative difference between a number claimed and the same recomp
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # times the size of a matrix and its norm: more than LAPACK loses
 EXACT_NONNEGATIVE = 16  # features of a support up to which the best nonnegative vector is searched for exhaustively
 MANY = 10_000  # supports that a leaf may ask to enumerate
+SAFE_EXPONENT = 150  # of two, of a standard deviation: up to this squares of variances are safe
 COLUMNS = 256  # of S made at a time, where it is given by data
 
 
@@ -174,10 +176,6 @@ class Verification:
         return self.reason
 
 
-class _WrongError(Exception):
-    """What is wrong with a certificate."""
-
-
 def verify(S: Any, certificate: CardinalityCertificate, *, data: bool = False) -> Verification:
     """Recheck a certificate of sparse PCA from the matrix alone, without the solver.
 
@@ -210,29 +208,96 @@ def verify(S: Any, certificate: CardinalityCertificate, *, data: bool = False) -
     >>> print(certificates.verify(S, replace(proof, upper=3.3, lower=3.3)))
     The vector's value is 3.406..., not the claimed 3.3.
     """
-    given = np.asarray(S, dtype=np.float64)
     try:
-        _check_matrix(given, certificate, data)
-        with single_blas_thread():  # the matrices are small
-            matrix = _Matrix(given, certificate, data)
-            _check_vector(matrix, certificate)
-            found = max(certificate.lower, _check_leaves(matrix, certificate))
-        _same(certificate.upper, found, "upper is {claimed:.10g}, but the largest bound of a leaf is {found:.10g}.")
-    except _WrongError as wrong:
+        with single_blas_thread(), np.errstate(all="ignore"):  # the matrices are small; what overflows is rejected
+            given, claimed = _in_safe_units(_read_matrix(S, data), _read(certificate), data)
+            _check_matrix(given, claimed, data)
+            matrix = _Matrix(given, claimed, data)
+            _check_vector(matrix, claimed)
+            found = max(claimed.lower, _check_leaves(matrix, claimed))
+        _same(claimed.upper, found, "upper is {claimed:.10g}, but the largest bound of a leaf is {found:.10g}.")
+    except WrongError as wrong:
         return Verification(False, str(wrong))
-    except (IndexError, ValueError, TypeError, np.linalg.LinAlgError) as error:
+    except (IndexError, ValueError, TypeError, OverflowError, np.linalg.LinAlgError) as error:
         return Verification(False, f"The certificate cannot be read: {error}.")
-    return Verification(True, f"The certificate holds: all {len(certificate.leaves)} leaves were rechecked.")
+    return Verification(True, f"The certificate holds: all {len(claimed.leaves)} leaves were rechecked.")
+
+
+def _read_matrix(S: Any, data: bool) -> Array:
+    given = real(S, "entries of the matrix")
+    require(given.ndim == 2 and given.size, "The matrix is not an array of two dimensions.")
+    require(np.isfinite(given).all(), "The matrix has entries that are not finite.")
+    require(data or given.shape[0] == given.shape[1], "The matrix is not square; for data give data=True.")
+    return given
+
+
+def _read(c: CardinalityCertificate) -> CardinalityCertificate:
+    """Return a certificate all of whose numbers are of the kind that they should be."""
+    require(isinstance(c, CardinalityCertificate), f"A {type(c).__name__} is no certificate of sparse PCA.")
+    require(isinstance(c.leaves, Leaves), "The certificate has no leaves.")
+    require(isinstance(c.nonnegative, bool | np.bool_), "nonnegative is neither true nor false.")
+    vector = real(c.vector, "entries of the vector")
+    require(vector.ndim == 1 and np.isfinite(vector).all(), "The vector is not one of finite numbers.")
+    p = len(vector)
+    groups = None if c.groups is None else tuple(c.groups)
+    require(groups is None or np.shape(groups) == (p,), "There is not one group for each feature.")
+    features = {
+        name: distinct(getattr(c, name), f"features of {name}", p) for name in ("support", "include", "exclude")
+    }
+    return replace(
+        c,
+        lower=number(c.lower, "lower"),
+        upper=number(c.upper, "upper"),
+        vector=vector,
+        nonzeros=integer(c.nonzeros, "nonzeros", p),
+        leaves=_read_leaves(c.leaves),
+        groups=groups,
+        **{name: tuple(numbers.tolist()) for name, numbers in features.items()},
+    )
+
+
+def _read_leaves(leaves: Leaves) -> Leaves:
+    names = ("unit", "inside", "outside", "kind", "dual")
+    numbers = {name: whole(getattr(leaves, name), f"numbers {name} of the tree") for name in names}
+    bound = real(leaves.bound, "bounds of leaves")
+    require({array.shape for array in numbers.values()} == {bound.shape}, "The arrays of the tree differ in length.")
+    require(len(bound), "The tree has no nodes.")
+    points = []
+    for units, weights, shift in leaves.points:
+        point = whole(units, "units of a dual point"), real(weights, "weights"), real(shift, "shifts")
+        m = len(point[0])
+        require(point[1].shape == (m, m) and point[2].shape == (m,), "The arrays of a dual point do not fit.")
+        require(np.isfinite(point[1]).all() and np.isfinite(point[2]).all(), "A dual point is not finite.")
+        points.append(point)
+    loadings = None if leaves.loadings is None else real(leaves.loadings, "loadings")
+    return Leaves(**numbers, bound=bound, points=tuple(points), loadings=loadings)
+
+
+def _in_safe_units(given: Array, c: CardinalityCertificate, data: bool) -> tuple[Array, CardinalityCertificate]:
+    """Return matrix and certificate, divided by a power of four where squares could overflow or vanish."""
+    exponent = int(np.frexp(np.abs(given).max())[1]) // (1 if data else 2)
+    if abs(exponent) <= SAFE_EXPONENT:
+        return given, c
+    return np.ldexp(given, -exponent if data else -2 * exponent), scaled(c, -exponent)
+
+
+def scaled(c: CardinalityCertificate, exponent: int) -> CardinalityCertificate:
+    """Return the certificate for S times 4**exponent, or X times 2**exponent: exact unless it overflows or vanishes."""
+    twice, leaves = 2 * exponent, c.leaves
+    points = tuple(
+        (units, np.ldexp(weights, exponent), np.ldexp(shift, twice)) for units, weights, shift in leaves.points
+    )
+    return replace(
+        c,
+        lower=float(np.ldexp(c.lower, twice)),
+        upper=float(np.ldexp(c.upper, twice)),
+        leaves=replace(leaves, bound=np.ldexp(leaves.bound, twice), points=points),
+    )
 
 
 def _same(claimed: float, found: float, sentence: str, scale: float = 0.0) -> None:
     if not abs(claimed - found) <= AGREE * max(abs(claimed), abs(found), scale):
-        raise _WrongError(sentence.format(claimed=claimed, found=found))
-
-
-def _require(condition: Any, sentence: str) -> None:
-    if not bool(condition):
-        raise _WrongError(sentence)
+        raise WrongError(sentence.format(claimed=claimed, found=found))
 
 
 class _Matrix:
@@ -248,8 +313,8 @@ class _Matrix:
         self.allowed = np.ones(self.p, dtype=bool)
         self.allowed[list(certificate.exclude)] = False
         self.k, self.nonnegative = certificate.nonzeros, certificate.nonnegative
-        given_loadings = certificate.leaves.loadings
-        self.loadings = np.ones(self.units) if given_loadings is None else np.asarray(given_loadings, np.float64)
+        loadings = certificate.leaves.loadings
+        self.loadings = np.ones(self.units) if loadings is None else loadings
         self._rows: Array | None = None
         self._definite: bool | None = None
 
@@ -327,31 +392,27 @@ class _Matrix:
 
 
 def _check_matrix(given: Array, c: CardinalityCertificate, data: bool) -> None:
-    p = np.size(c.vector)
-    _require(given.ndim == 2 and given.shape[1] == p, f"The certificate is about {p} features, the matrix is not.")
-    _require(np.isfinite(given).all(), "The matrix has entries that are not finite.")
+    p = len(c.vector)
+    require(given.shape[1] == p, f"The certificate is about {p} features, the matrix is not.")
     if not data:
-        _require(given.shape == (p, p), "The matrix is not square; for data give data=True.")
         asymmetry = np.abs(given - given.T).max()
-        _require(asymmetry <= AGREE * np.abs(given).max(), "The matrix is not symmetric.")
+        require(asymmetry <= AGREE * np.abs(given).max(), "The matrix is not symmetric.")
 
 
 def _check_vector(matrix: _Matrix, c: CardinalityCertificate) -> None:
-    v = np.asarray(c.vector, dtype=np.float64)
-    support = np.asarray(c.support, dtype=int)
-    _require(v.shape == (matrix.p,), f"The vector has shape {v.shape}, not one entry for each feature.")
-    _require(np.isfinite([c.lower, c.upper]).all() and np.isfinite(v).all(), "A number is not finite.")
-    _require(abs(float(v @ v) - 1) <= AGREE, "The vector is not of unit length.")
+    v, support = c.vector, np.array(c.support, dtype=int)
+    require(abs(float(v @ v) - 1) <= AGREE, "The vector is not of unit length.")
     outside = np.ones(matrix.p, dtype=bool)
     outside[support] = False
-    _require(not v[outside].any(), "The vector is not zero outside its support.")
-    _require(len(set(matrix.unit_of[support])) <= c.nonzeros, f"The support has more than {c.nonzeros} units.")
-    _require(matrix.allowed[support].all(), "The support uses a feature that is forced out.")
+    require(not v[outside].any(), "The vector is not zero outside its support.")
+    require(len(set(matrix.unit_of[support])) <= c.nonzeros, f"The support has more than {c.nonzeros} units.")
+    require(matrix.allowed[support].all(), "The support uses a feature that is forced out.")
     missing = set(matrix.unit_of[list(c.include)]) - set(matrix.unit_of[support])
-    _require(not missing, "The support lacks a feature that is forced in.")
-    _require(not c.nonnegative or (v >= 0).all(), "The vector has negative entries.")
-    value = float(v[support] @ matrix.part(support, support) @ v[support])
-    scale = float(np.abs(matrix.part(support, support)).max())
+    require(not missing, "The support lacks a feature that is forced in.")
+    require(not c.nonnegative or (v >= 0).all(), "The vector has negative entries.")
+    used = np.flatnonzero(v)
+    block = matrix.part(used, used)
+    value, scale = float(v[used] @ block @ v[used]), float(np.abs(block).max())
     _same(c.lower, value, "The vector's value is {found:.10g}, not the claimed {claimed:.10g}.", scale)
 
 
@@ -359,22 +420,20 @@ def _check_leaves(matrix: _Matrix, c: CardinalityCertificate) -> float:
     """Walk through the tree; return the largest bound of a leaf."""
     tree = c.leaves
     count = len(tree.unit)
-    sizes = {len(array) for array in (tree.inside, tree.outside, tree.kind, tree.dual, tree.bound)}
-    _require(sizes == {count} and count > 0, "The arrays of the tree differ in length.")
     x = matrix.loadings
-    _require(x.shape == (matrix.units,) and np.isfinite(x).all() and (x > 0).all(), "The loadings are not positive.")
+    require(x.shape == (matrix.units,) and np.isfinite(x).all() and (x > 0).all(), "The loadings are not positive.")
     available = np.unique(matrix.unit_of[matrix.allowed])
     forced = tuple(np.unique(matrix.unit_of[list(c.include)])) if c.include else ()
     largest, seen = -np.inf, 0
     todo: list[tuple[int, tuple[int, ...], Array]] = [(0, forced, np.setdiff1d(available, forced))]
     while todo:
         node, chosen, free = todo.pop()
-        _require(0 <= node < count and seen < count, "The tree lacks a node: its leaves do not cover every support.")
+        require(0 <= node < count and seen < count, "The tree lacks a node: its leaves do not cover every support.")
         seen += 1
         unit = int(tree.unit[node])
         if unit >= 0:
             rest = free[free != unit]
-            _require(len(rest) == len(free) - 1, f"A branch decides on unit {unit}, which was decided before.")
+            require(len(rest) == len(free) - 1, f"A branch decides on unit {unit}, which was decided before.")
             todo += [(int(tree.outside[node]), chosen, rest), (int(tree.inside[node]), (*chosen, unit), rest)]
             continue
         if len(chosen) > c.nonzeros:
@@ -382,7 +441,7 @@ def _check_leaves(matrix: _Matrix, c: CardinalityCertificate) -> float:
         found = _leaf_bound(matrix, tree, node, np.array(chosen, dtype=int), free)
         _same(float(tree.bound[node]), found, "The bound of a leaf is {found:.10g}, not the claimed {claimed:.10g}.")
         largest = max(largest, float(tree.bound[node]))
-    _require(seen == count, "The tree has nodes that hang nowhere.")
+    require(seen == count, "The tree has nodes that hang nowhere.")
     return largest
 
 
@@ -392,22 +451,22 @@ def _leaf_bound(matrix: _Matrix, tree: Leaves, node: int, chosen: Array, free: A
         free = free[:0]
     kind = int(tree.kind[node])
     if kind == Kind.EXACT:
-        _require(count == len(free), "A leaf claims to be a single support, but leaves a choice.")
+        require(count == len(free), "A leaf claims to be a single support, but leaves a choice.")
         return _exact(matrix, np.concatenate([chosen, free]))
     if kind == Kind.ENUMERATED:
         return _enumerated(matrix, chosen, free, count)
     if kind == Kind.ROWS:
         return _rows(matrix, chosen, free)
     if kind == Kind.TRACE:
-        _require(matrix.definite(), "A bound by the trace needs a positive semidefinite matrix.")
+        require(matrix.definite(), "A bound by the trace needs a positive semidefinite matrix.")
         traces = matrix.traces()
         total = float(traces[chosen].sum() + np.sort(traces[free])[len(free) - count :].sum())
         return total * (1 + ROUNDING * (len(chosen) + len(free)))
     if kind == Kind.EIGENVALUE:
         here = matrix.features(np.concatenate([chosen, free]))
         return _largest_eigenvalue(matrix.part(here, here))
-    _require(kind == Kind.DUAL, f"A leaf has a bound of the unknown kind {kind}.")
-    _require(0 <= tree.dual[node] < len(tree.points), "A leaf names a dual point that is not there.")
+    require(kind == Kind.DUAL, f"A leaf has a bound of the unknown kind {kind}.")
+    require(0 <= tree.dual[node] < len(tree.points), "A leaf names a dual point that is not there.")
     return _dual(matrix, tree.points[int(tree.dual[node])], chosen, free, count)
 
 
@@ -427,8 +486,8 @@ def _exact(matrix: _Matrix, units: Array) -> float:
 
 
 def _enumerated(matrix: _Matrix, chosen: Array, free: Array, count: int) -> float:
-    _require(matrix.single and not matrix.nonnegative, "Only supports of single features can be enumerated.")
-    _require(comb(len(free), count) <= MANY, "A leaf has too many supports to be enumerated.")
+    require(matrix.single and not matrix.nonnegative, "Only supports of single features can be enumerated.")
+    require(comb(len(free), count) <= MANY, "A leaf has too many supports to be enumerated.")
     live = np.concatenate([chosen, free])
     S = matrix.part(live, live)
     largest = -np.inf
@@ -452,13 +511,10 @@ def _rows(matrix: _Matrix, chosen: Array, free: Array) -> float:
 
 
 def _dual(matrix: _Matrix, point: tuple[Array, Array, Array], chosen: Array, free: Array, count: int) -> float:
-    units, weights, shift = (np.asarray(part) for part in point)
-    m = len(units)
-    _require(weights.shape == (m, m) and shift.shape == (m,), "The arrays of a dual point do not fit.")
-    _require(np.isfinite(weights).all() and np.isfinite(shift).all(), "A dual point is not finite.")
+    units, weights, shift = point
     live = np.concatenate([chosen, free])
     place = {int(unit): i for i, unit in enumerate(units)}
-    _require(all(int(unit) in place for unit in live), "A dual point lacks units of its leaf.")
+    require(all(int(unit) in place for unit in live), "A dual point lacks units of its leaf.")
     at = np.array([place[int(unit)] for unit in live])
     a, b = weights[np.ix_(at, at)], shift[at]
     here = matrix.features(live)

@@ -48,6 +48,7 @@ FILES = [
 ]
 COMPONENTS = 10  # unless asked for otherwise
 COLOURS = 12  # a text column with more values than this colours nothing
+OF_A_MODEL = ("log_likelihood", "noise_variance")  # what estimators with a likelihood say
 BOUNDS = ("lower", "upper", "gap", "proved", "nodes", "seconds")  # what some certificates say of each component
 EXTRAS = {"pyarrow": "io", "jinja2": "report"}
 
@@ -70,8 +71,9 @@ def _with_methods(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "-k",
     "--components",
-    type=Components(),
-    help=f"How many components, a share of the variance, or mle. [default: {COMPONENTS}]",
+    type=Components(tuple(word for method in methods().values() for word in method.choices)),
+    help=f"How many components. {'; '.join(f'{each.name}: {each.counts}' for each in methods().values())}. "
+    f"[default: {COMPONENTS}]",
 )
 @_with_methods
 @click.option("-o", "--output", type=click.Path(), default="out", show_default=True, help="Folder for the results.")
@@ -151,8 +153,11 @@ def _parameters(ctx: click.Context, method: Method, options: dict[str, Any]) -> 
     for name in sorted(every - own):
         if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise click.UsageError(f"--{name.replace('_', '-')} is not an option of the method {method.name}.", ctx)
+    k = options["components"]
+    if not method.takes(k):
+        raise click.UsageError(f"-k {k} is not for the method {method.name}, which takes {method.counts}.", ctx)
     return {name: options[name] for name in own} | {
-        "n_components": options["components"],
+        "n_components": k,
         "random_state": options["seed"],
     }
 
@@ -178,12 +183,16 @@ def _run(
     rows = _read(options, log)
     read_in = time.perf_counter()
     estimator = _fitted(rows, method, parameters, options, log)
+    of_method = method.notes(rows) if method.notes else []
+    for note in of_method:
+        log.note(note)
+    notes = [*rows.notes, *of_method]
     with reading(options["data"]):
         scores = estimator.transform(rows)
     fitted = time.perf_counter()
     names = feature_names(estimator)
     with log.busy("Writing the results"):
-        _write(place, rows, estimator, names, scores, options)
+        _write(place, rows, estimator, names, scores, notes, options)
         for name, columns in (method.tables(estimator, rows) if method.tables else {}).items():
             with place.path(name).open("wb") as file:
                 write_table(file, columns, raw=options["raw_csv"])
@@ -191,7 +200,7 @@ def _run(
     summary = {
         **summarise(estimator, method.name),
         "data": printable(options["data"]),
-        "notes": [printable(note) for note in rows.notes],
+        "notes": [printable(note) for note in notes],
         "seconds": {step: round(value, 3) for step, value in seconds.items()},
         "files": place.digests(),
     }
@@ -244,7 +253,15 @@ def component_names(k: int) -> list[str]:
     return [f"component_{j + 1}" for j in range(k)]
 
 
-def _write(place: Results, rows: Any, estimator: Any, names: list[str], scores: Any, options: dict[str, Any]) -> None:
+def _write(
+    place: Results,
+    rows: Any,
+    estimator: Any,
+    names: list[str],
+    scores: Any,
+    notes: list[str],
+    options: dict[str, Any],
+) -> None:
     """Write all files but the summary."""
     from princomp import report, save
 
@@ -270,7 +287,7 @@ def _write(place: Results, rows: Any, estimator: Any, names: list[str], scores: 
             label_name=label,
             sample_names=rows.sample_names,
             scores=scores,
-            notes=rows.notes,
+            notes=notes,
             source=options["data"],
         )
 
@@ -305,6 +322,11 @@ def summarise(estimator: Any, method: str) -> dict[str, Any]:
         "n_components": int(estimator.n_components_),
         "explained_variance": [_finite(value) for value in estimator.explained_variance_],
         "explained_variance_ratio": [_finite(value) for value in estimator.explained_variance_ratio_],
+        **{
+            name: _finite(getattr(estimator, f"{name}_"))
+            for name in OF_A_MODEL
+            if getattr(estimator, "log_likelihood_", None) is not None
+        },
         "certificate": {
             "residual": _finite(certificate.residual),
             "tol": _finite(certificate.tol),

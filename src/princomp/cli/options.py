@@ -28,14 +28,17 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # generic since Click 8.
 
 
 class Components(click.ParamType):  # type: ignore[type-arg]
-    """How many components: a number, a share of the variance, or "mle"."""
+    """How many components: a number, a share of the variance, or a word that says how to choose it."""
 
     name = "number"
 
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float | str:
-        """Return an int, a float in (0, 1), or "mle"."""
-        if value == "mle":
-            return "mle"
+        """Return an int, a float in (0, 1), or one of the words."""
+        if value in self.words:
+            return str(value)
         try:
             number = -1.0 if isinstance(value, bool) else float(value)
         except (TypeError, ValueError, OverflowError):
@@ -43,7 +46,8 @@ class Components(click.ParamType):  # type: ignore[type-arg]
         if 1 <= number < 2**31 and number == int(number):
             return int(number)
         if not 0 < number < 1:
-            self.fail(f'{printable(value)!r} is neither a count, nor a share between 0 and 1, nor "mle".', param, ctx)
+            words = f"nor one of {', '.join(self.words)}"
+            self.fail(f"{printable(value)!r} is neither a count, nor a share between 0 and 1, {words}.", param, ctx)
         return number
 
 

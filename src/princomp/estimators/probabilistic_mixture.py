@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from os import PathLike
 from typing import Any, Self
 
@@ -20,12 +22,13 @@ from princomp.estimators.spectrum import signs
 from princomp.progress import watch, with_callbacks
 from princomp.result import Result, State
 from princomp.solvers import probabilistic, probabilistic_mixture
-from princomp.solvers.probabilistic_mixture import Mixture, responsibilities
+from princomp.solvers.probabilistic_em import Data
+from princomp.solvers.probabilistic_mixture import Limits, Mixture, responsibilities
 
 Array = NDArray[Any]
 
 SAMPLE = 5000  # rows from which the starts are guessed
-LEAST_NOISE = 1e-6  # of the mean variance of the columns: without a bound a cluster could shrink to a point
+RESOLVED = (8 * np.finfo(np.float64).eps) ** 2  # of the square of the data: variance below this is rounding
 
 
 class ProbabilisticPCAMixture(Estimator):
@@ -42,7 +45,8 @@ class ProbabilisticPCAMixture(Estimator):
     n_clusters : int, default 2
         Number of clusters.
     n_init : int, default 5
-        Starts by k-means, of which the one that leads highest in a few steps is kept.
+        Starts, by turns of clusters around points (k-means) and around subspaces, which finds clusters that cross. The
+        one that leads highest in a few steps is kept.
     tol : float, default 1e-6
         Bound on the estimated gain of the log-likelihood that is left, for each observed cell.
     max_iter : int, default 1000
@@ -67,7 +71,8 @@ class ProbabilisticPCAMixture(Estimator):
     components_ : (m, k, p) array
         Their principal axes: orthonormal rows, largest variance first; the entry of largest magnitude is positive.
     noise_variance_ : (m,) array
-        Their :math:`\sigma^2`.
+        Their :math:`\sigma^2`. That of a cluster is at least 1e-13 of its own mean variance: rows that lie in a subspace
+        have a likelihood without bound. A warning says so if a cluster is there.
     log_likelihood_ : float
         Of the observed cells of all rows.
     n_components_, n_samples_, n_features_in_, n_iter_ : int
@@ -151,17 +156,22 @@ class ProbabilisticPCAMixture(Estimator):
         self._check_limits()
         weight = checked_weight(sample_weight, n)
         data = observed(rows, weight, getattr(self, "feature_names_in_", None))
-        limits: dict[str, Any] = {
-            "weight": weight,
-            "floor": LEAST_NOISE * data.moments.variance or np.finfo(np.float64).tiny,
-            "cells": data.moments.cells,
-        }
+        limits = _limits(data)
+        how: dict[str, Any] = {"weight": weight, "limits": limits}
         with watch(self, X) as tell:
-            solver = partial(probabilistic_mixture.em, data.around(), **limits)
-            starts = self._starts(data.around(), weight, limits["floor"])
-            begin = probabilistic_mixture.best_of(data.around(), starts, **limits)
+            solver = partial(probabilistic_mixture.em, data.around(), **how)
+            starts = self._starts(data.around(), weight, limits.floor)
+            begin = probabilistic_mixture.best_of(data.around(), starts, **how)
             run = partial(drive, self, rows, weight, tell)
             result = run(solver, begin, tol=self.tol, max_iter=self.max_iter)
+        collapsed = int(limits.collapsed(Mixture.of(result.value)).sum())
+        if collapsed:
+            warnings.warn(
+                f"{collapsed} of {self.n_clusters} clusters have no noise left, or no more rows than fix a subspace: "
+                "the likelihood has no bound there, and says nothing. Take fewer clusters or components.",
+                UserWarning,
+                stacklevel=4,
+            )
         self._keep(result, data.moments.mean, data.unit, data.moments.cells, rows.dtype)
         self.n_samples_ = n
 
@@ -171,9 +181,11 @@ class ProbabilisticPCAMixture(Estimator):
         some = np.arange(n) if n <= SAMPLE else np.sort(rng.choice(n, SAMPLE, replace=False))
         sample = statistics.take(X, some)
         counts = np.ones(len(sample)) if weight is None else weight[some]
+        if not counts.any():
+            counts = np.ones(len(sample))
         sample, counts = sample[counts > 0], counts[counts > 0]
-        guess = partial(probabilistic_mixture.guess, sample, counts, self.n_clusters, self.n_components, floor)
-        return [guess(rng if number else None) for number in range(self.n_init)]
+        all_of_them = probabilistic_mixture.guesses(sample, counts, self.n_clusters, self.n_components, floor, rng)
+        return list(islice(all_of_them, self.n_init))
 
     def _keep(self, result: Result, about: Array, unit: float, cells: float, dtype: Any) -> None:
         """Derive all attributes: the one place."""
@@ -349,6 +361,14 @@ class ProbabilisticPCAMixture(Estimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _limits(data: Data) -> Limits:
+    """Return what the data resolve, in their units."""
+    p, moments = data.rows.shape[1], data.moments
+    size = float(np.max(np.abs(moments.mean * data.unit))) ** 2 + p * moments.variance
+    single = 1.0 if data.weight is None else min(1.0, float(data.weight[data.weight > 0].min()))
+    return Limits(max(RESOLVED * size, np.finfo(np.float64).tiny), moments.cells, moments.total, single)
 
 
 # Functions of tiles less the first mean, row by row.

@@ -19,7 +19,7 @@ from princomp.estimators.base import Estimator
 from princomp.estimators.explained import Kind, explained_variance
 from princomp.estimators.sparse.problem import Found, Problem
 from princomp.estimators.spectrum import signs
-from princomp.estimators.standardise import standardise
+from princomp.estimators.standardise import SAFE_TOTAL, standardise
 from princomp.progress import watch, with_callbacks
 from princomp.result import Certificate, History, Result, State, Status
 
@@ -27,6 +27,7 @@ Array = NDArray[Any]
 
 FORMULATIONS = ("cardinality", "dictionary", "regression", "constrained")
 SCORES = ("projection", "least-squares")
+ONE_BY_ONE = ("cardinality", "constrained")  # each component from what those before it left
 # Factors that go with the loadings: when a component changes its sign, so do these.
 COMPANIONS = {"D": "Y", "B": "A"}
 # Parameters that mean something to some formulations only: (default, formulations).
@@ -94,8 +95,8 @@ class SparsePCA(Estimator):
         For ``certify``: subproblems, and seconds, for the proof of each component. Cut off, it still is a proof, of a
         larger gap. A node limit gives the same answer on every computer.
     include, exclude : list of int or str, optional
-        For "cardinality": features, by number or name, that each component must be allowed to use (they count), and
-        that none may use.
+        For "cardinality": features, by number or name, that are forced into the features of each component (they
+        count, and their loadings may still be 0), and that none may use.
     ridge : float, optional
         For "regression", from 0 to infinity; by default 1e-6 of the leading eigenvalue.
     radius : float, default 1
@@ -142,6 +143,8 @@ class SparsePCA(Estimator):
         As in `PCA`.
     formulation_ : str
         The formulation in force.
+    deflation_ : str or None
+        The deflation in force; None where components are found together.
     result_ : Result
         ``value`` with the raw factors (Y and D, A and B, or V), ``objective`` of the formula above, ``certificate``,
         ``status``, ``history``.
@@ -292,13 +295,14 @@ class SparsePCA(Estimator):
         if self.scale:
             deviation = np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), 1.0))
             matrix = matrix / np.outer(deviation, deviation)
+        matrix, unit = _in_safe_units(matrix)
         freedom = 1.0 if n_samples is None else n_samples - 1.0
         matrix = freedom * (matrix + matrix.T) / 2
         with watch(self, S) as tell:
             drive = partial(self._run_without_checkpoint, tell)
             how: dict[str, Any] = {"freedom": freedom, "tell": tell}
             total = float(np.trace(matrix))
-            problem = Problem(None, matrix, k, total, 1.0, self._asked(), self._generator(), drive, **how)
+            problem = Problem(None, matrix, k, total, unit, self._asked(), self._generator(), drive, **how)
             answer = self._solve(formulation, problem)
         self.n_samples_ = n_samples
         self._keep(formulation, problem, answer, np.zeros(p), deviation, dtype)
@@ -312,7 +316,7 @@ class SparsePCA(Estimator):
 
     def _asked(self) -> dict[str, Any]:
         """Return the parameters, features by number."""
-        parameters = self.get_params(deep=False)
+        parameters = {name: getattr(self, name) for name in SparsePCA._get_param_names()}  # not those of a subclass
         for name in ("include", "exclude"):
             if parameters[name] is not None:
                 parameters[name] = self._numbers(parameters[name], name)
@@ -339,29 +343,46 @@ class SparsePCA(Estimator):
 
     def _solve(self, formulation: str, problem: Problem) -> Found:
         if problem.total <= 0:
-            return _nothing_varies(problem)
+            return _nothing_varies(problem, formulation)
         answer: Found = import_module(f"princomp.estimators.sparse.{formulation}").solve(problem)
         return answer
 
     def _check_parameters(self) -> str:
         """Return the formulation in force; complain about parameters that mean nothing."""
-        if self.formulation not in ("auto", *FORMULATIONS):
+        if not _is_one_of(self.formulation, ("auto", *FORMULATIONS)):
             raise ValueError(f"formulation must be one of auto, {', '.join(FORMULATIONS)}; got {self.formulation!r}.")
-        if self.scores not in (None, *SCORES):
+        if self.scores is not None and not _is_one_of(self.scores, SCORES):
             raise ValueError(f"scores must be one of {', '.join(SCORES)}; got {self.scores!r}.")
         if not (isinstance(self.n_init, Integral) and self.n_init >= 1):
             raise ValueError(f"n_init must be an integer of at least 1, got {self.n_init!r}.")
         if not (isinstance(self.radius, Real) and self.radius > 0):
             raise ValueError(f"radius must be a number above 0, got {self.radius!r}.")
         self._check_limits()
+        self._check_kinds()
         formulation = self._formulation()
         for name, (default, owners) in OWNERS.items():
             value = getattr(self, name)
-            if formulation not in owners and not (value is default or value == default):
+            if formulation not in owners and not _is_default(value, default):
                 owner = " or ".join(f'"{owner}"' for owner in owners)
                 raise ValueError(f'{name} is for formulation={owner}, but this fit is "{formulation}".')
         self._check_proof()
         return formulation
+
+    def _check_kinds(self) -> None:
+        """Complain about values of the wrong kind that would be taken for others."""
+        for name in ("certify", "nonnegative"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+        if isinstance(self.nonzeros, bool | np.bool_):
+            raise ValueError(f"nonzeros must be an integer, or a list of them; got {self.nonzeros!r}.")
+        if isinstance(self.retain, bool | np.bool_) or not isinstance(self.retain, Real):
+            raise ValueError(f"retain must be a number above 0, up to 1, got {self.retain!r}.")
+        groups = [] if self.groups is None else list(self.groups)
+        if groups and isinstance(groups[0], Integral) and len(groups) != self.n_features_in_:
+            raise ValueError(
+                f"groups must hold one label for each of the {self.n_features_in_} features, got {len(groups)} labels; "
+                "or give lists of features."
+            )
 
     def _formulation(self) -> str:
         """Return the formulation asked for, or the one that the parameters given belong to."""
@@ -376,14 +397,14 @@ class SparsePCA(Estimator):
 
     def _check_proof(self) -> None:
         """Complain about limits of a proof that mean nothing."""
-        if self.nonzeros is not None and self.retain != OWNERS["retain"][0]:
+        if self.nonzeros is not None and not _is_default(self.retain, OWNERS["retain"][0]):
             raise ValueError("Give nonzeros or retain, not both.")
         if not (self.node_limit is None or (isinstance(self.node_limit, Integral) and self.node_limit >= 1)):
             raise ValueError(f"node_limit must be an integer of at least 1, or None; got {self.node_limit!r}.")
         if not (self.time_limit is None or (isinstance(self.time_limit, Real) and self.time_limit > 0)):
             raise ValueError(f"time_limit must be a number above 0, or None; got {self.time_limit!r}.")
         if not self.certify and (self.node_limit is not None or self.time_limit is not None):
-            raise ValueError("node_limit and time_limit are for certify=True.")
+            raise ValueError("node_limit and time_limit are for certify=True (on the command line: --certify).")
 
     def _count(self, most: int, formulation: str) -> int:
         k = self.n_components
@@ -407,6 +428,8 @@ class SparsePCA(Estimator):
         self.mean_ = mean.astype(dtype)
         self._mean = mean
         self.scale_ = None if scale is None else scale.astype(dtype)
+        self._scale = scale
+        self.deflation_ = self.deflation if formulation in ONE_BY_ONE else None
         self.components_ = np.ascontiguousarray(V.T).astype(dtype)
         self.nonzeros_ = (V != 0).sum(axis=0)
         self.alpha_ = found.alpha
@@ -459,7 +482,7 @@ class SparsePCA(Estimator):
         S : (p, p) array
             The covariance of the data (n - 1), or the matrix given to `fit_covariance`.
         component : int
-            The number of the component, from 0.
+            The number of the component, from 0; the number of components for what all of them left.
 
         Returns
         -------
@@ -478,10 +501,21 @@ class SparsePCA(Estimator):
         from princomp.estimators.sparse.cardinality import deflated
 
         check_is_fitted(self, "components_")
-        matrix = np.asarray(S, dtype=np.float64)
-        if self.scale_ is not None:
-            matrix = matrix / np.outer(self.scale_, self.scale_)
-        return deflated(matrix, self.result_.value["V"][:, :component], self.deflation)
+        if self.formulation_ not in ONE_BY_ONE:
+            raise ValueError(f'formulation="{self.formulation_}" finds its components together: nothing is deflated.')
+        matrix, p, k = np.asarray(S, dtype=np.float64), self.n_features_in_, self.n_components_
+        if matrix.shape != (p, p):
+            raise ValueError(
+                f"S must be the ({p}, {p}) covariance of the features of the fit, got shape {matrix.shape}."
+            )
+        if isinstance(component, bool) or not isinstance(component, Integral) or not 0 <= component <= k:
+            raise ValueError(f"component must be an integer from 0 to {k}, got {component!r}.")
+        # Files of earlier versions have neither the scale in full precision nor the deflation of the fit.
+        scale = getattr(self, "_scale", self.scale_)
+        if scale is not None:
+            matrix = matrix / np.outer(scale, scale)
+        kind = getattr(self, "deflation_", None) or self.deflation
+        return deflated(matrix, self.result_.value["V"][:, : int(component)], kind)
 
     @property
     def loadings_(self) -> Array:
@@ -529,10 +563,32 @@ class SparsePCA(Estimator):
         return self.scores == "least-squares"
 
 
-def _nothing_varies(problem: Problem) -> Found:
+def _is_one_of(value: Any, names: tuple[str, ...]) -> bool:
+    return isinstance(value, str) and value in names
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    """Tell whether a parameter has its default; an array, or a list, has not."""
+    return value is default or (isinstance(value, str | Real | np.bool_) and bool(value == default))
+
+
+def _in_safe_units(S: Array) -> tuple[Array, float]:
+    """Return (S unit^2, unit), unit a power of two, so that squares of S neither overflow nor vanish."""
+    largest = float(np.abs(S).max())
+    if largest == 0 or SAFE_TOTAL[0] < largest < SAFE_TOTAL[1]:
+        return S, 1.0
+    exponent = int(np.frexp(largest)[1]) // 2
+    return np.ldexp(S, -2 * exponent), float(np.ldexp(1.0, -exponent))
+
+
+def _nothing_varies(problem: Problem, formulation: str) -> Found:
     """Return components of zeros: nothing can be explained."""
     warnings.warn("X does not vary (all rows are equal): all components are zero.", UserWarning, stacklevel=6)
     V = np.zeros((problem.width, problem.k))
     certificate = Certificate(0.0, problem.parameters["tol"], "global")
+    if formulation == "cardinality":
+        from princomp.estimators.sparse.certificate import without_variance
+
+        certificate = without_variance(certificate, problem.k)
     result = Result({"V": V}, 0.0, certificate, Status("exact", "Nothing varies."), 1, History())
     return Found(V, {"V": V}, 0.0, result)

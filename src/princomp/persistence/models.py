@@ -9,8 +9,7 @@ from os import PathLike
 from typing import Any, get_type_hints
 
 from princomp._version import __version__
-from princomp.estimators import PCA, SparseCCA, SparsePCA
-from princomp.estimators.probabilistic_pca import ProbabilisticPCA
+from princomp.estimators import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
 from princomp.persistence import archive
 from princomp.persistence.archive import ModelFileError, naming
 from princomp.persistence.checks import Array, Length, Names, Numbers, fits, matches
@@ -40,7 +39,7 @@ class Model:
 
 
 # The only estimators a file may hold. A new one is added here. Files without a parameter or an attribute that is added
-# to an old one exist: they must go on loading.
+# to an old one exist: they must go on loading. A parameter takes its default then; an attribute must be optional.
 MODELS = {
     "PCA": Model(
         PCA,
@@ -89,6 +88,26 @@ MODELS = {
             "feature_names_in_": Names("p"),
         },
     ),
+    "ProbabilisticPCAMixture": Model(
+        ProbabilisticPCAMixture,
+        {
+            "shares_": Numbers("m"),
+            "means_": Numbers("m p"),
+            "_means": Numbers("m p"),
+            "weights_": Numbers("m p k"),
+            "components_": Numbers("m k p"),
+            "noise_variance_": Numbers("m"),
+            "_noise": Numbers("m"),
+            "log_likelihood_": float,
+            "n_components_": Length("k"),
+            "n_features_in_": Length("p"),
+            "n_samples_": int,
+            "n_iter_": int,
+            "result_": Result,
+            "certificate_": Certificate,
+            "feature_names_in_": Names("p"),
+        },
+    ),
     "SparsePCA": Model(
         SparsePCA,
         {
@@ -98,6 +117,8 @@ MODELS = {
             "scale_": Numbers("p", or_none=True),
             "explained_variance_": Numbers("k", finite=False),
             "explained_variance_ratio_": Numbers("k"),
+            "_scale": Numbers("p", or_none=True),
+            "deflation_": str | None,
             "_images": Numbers("p k"),
             "_unit": float,
             "nonzeros_": Array,
@@ -111,7 +132,7 @@ MODELS = {
             "certificate_": Certificate,
             "feature_names_in_": Names("p"),
         },
-        optional=("feature_names_in_",),
+        optional=("feature_names_in_", "_scale", "deflation_"),
     ),
     "SparseCCA": Model(
         SparseCCA,
@@ -146,7 +167,7 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : PCA
+    estimator : PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparsePCA or SparseCCA
         Fitted or not. ``callback`` and ``checkpoint`` are not saved, nor is a ``random_state`` other than an integer:
         they are None after loading. Neither is what ``set_output`` set.
     path : path
@@ -227,7 +248,8 @@ def load(path: str | PathLike[str], *, max_bytes: int = 4 * 2**30) -> Any:
         manifest = _checked_manifest(file.manifest)
         model = MODELS[manifest["class"]]
         parameters, fitted = manifest["parameters"], manifest["fitted"]
-        _same_names(parameters, _types(model.estimator), (), "parameter")
+        known = _types(model.estimator)
+        _same_names(parameters, known, tuple(known), "parameter")
         arrays = file.arrays(manifest["arrays"])
         parameters = {key: decode(item, arrays) for key, item in parameters.items()}
         _check_parameters(model.estimator, parameters)
@@ -300,9 +322,10 @@ def _same_names(given: Mapping[str, Any], known: Mapping[str, Any], optional: tu
 
 
 def _check_parameters(estimator: type, parameters: Mapping[str, Any]) -> None:
-    for name, hint in _types(estimator).items():
-        if not matches(parameters[name], hint):
-            raise ModelFileError(f"the parameter {name} has a value of the wrong type, {parameters[name]!r:.50}")
+    known = _types(estimator)
+    for name, value in parameters.items():
+        if not matches(value, known[name]):
+            raise ModelFileError(f"the parameter {name} has a value of the wrong type, {value!r:.50}")
 
 
 def _check_attributes(model: Model, attributes: Mapping[str, Any]) -> None:

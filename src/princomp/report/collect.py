@@ -221,12 +221,16 @@ def _certificate(estimator: Any) -> Certificate | None:
 def _computation(estimator: Any) -> tuple[str, ...]:
     """Return sentences on how the answer was found."""
     sentences = []
-    solver, steps = getattr(estimator, "solver_", None), getattr(estimator, "n_iter_", None)
-    if solver is not None:
-        taken = f", {words.count(int(steps), 'step')}" if isinstance(steps, Integral) else ""
-        sentences.append(f"Solver “{shown(solver)}”{taken}.")
+    steps = getattr(estimator, "n_iter_", None)
+    for what in ("solver", "method"):
+        if (name := getattr(estimator, f"{what}_", None)) is not None:
+            taken = f", {words.count(int(steps), 'step')}" if isinstance(steps, Integral) else ""
+            sentences.append(f"{what.capitalize()} “{shown(name)}”{taken}.")
     if (result := getattr(estimator, "result_", None)) is not None:
         sentences.append(shown(result.status, 500))
+    fit, noise = getattr(estimator, "log_likelihood_", None), getattr(estimator, "noise_variance_", None)
+    if fit is not None and noise is not None and np.ndim(noise) == 0:  # a mixture has one for each cluster
+        sentences.append(words.likelihood(float(fit), float(noise)))
     return tuple(sentences)
 
 

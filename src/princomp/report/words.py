@@ -52,13 +52,15 @@ def percent(share: float) -> str:
     >>> [percent(share) for share in (0.553, 0.0553, 0.99996, 1.0, 1e-9, 0.0)]
     ['55\xa0%', '5.5\xa0%', 'over 99.9\xa0%', '100\xa0%', 'under 0.1\xa0%', '0\xa0%']
     """
+    if share == 0:  # also -0.0
+        return "0\xa0%"
     if share >= 1 - 1e-6:
         return "100\xa0%"
     if share >= 0.9995:
         return "over 99.9\xa0%"
     if 0 < share < 0.0005:
         return "under 0.1\xa0%"
-    return f"{100 * share:.0f}\xa0%" if share == 0 or 0.0995 <= share < 0.985 else f"{100 * share:.1f}\xa0%"
+    return f"{100 * share:.0f}\xa0%" if 0.0995 <= share < 0.985 else f"{100 * share:.1f}\xa0%"
 
 
 def summary(n_samples: int, n_features: int | None, ratio: Array | None) -> str:
@@ -75,6 +77,18 @@ def summary(n_samples: int, n_features: int | None, ratio: Array | None) -> str:
     number, share = held[0]
     first = f"{count(number, 'component')} hold{'s' if number == 1 else ''} {share} of the variance"
     return f"{size}. {', '.join([first, *(f'{number} hold {share}' for number, share in held[1:])])}."
+
+
+def likelihood(log_likelihood: float, noise_variance: float) -> str:
+    """Say how well a Gaussian model fits, and what it leaves to noise.
+
+    >>> likelihood(-1245.9312, 1.6269)
+    'Log-likelihood -1245.93, of all cells that are there; noise of standard deviation 1.275 in every feature.'
+    """
+    return (
+        f"Log-likelihood {log_likelihood:.2f}, of all cells that are there; noise of standard deviation "
+        f"{noise_variance**0.5:.4g} in every feature."
+    )
 
 
 def _milestones(cumulative: Array) -> list[int]:

@@ -201,7 +201,7 @@ def cardinality(
         value["iteration"] = value["iteration"] + 1
         settled = bool(value["settled"].all())
         if settled and _is_last(value):
-            value |= _finish(A, units, value, count, largest, prover)
+            value |= _finish(A, units, value, count, largest, prover, float(squares.max()))
         elif settled:
             value |= _narrowed(value, count) | _forget_search(p, len(units.forced))
         objective = float(squares.sum() - value["captured"].sum() - value["heights"].max(initial=0.0))
@@ -399,7 +399,7 @@ def _nothing_left(p: int) -> dict[str, Array]:
 
 
 def _finish(
-    A: Matrix, units: Units, value: Value, count: int, largest: float, prover: Prover | None
+    A: Matrix, units: Units, value: Value, count: int, largest: float, prover: Prover | None, scale: float
 ) -> dict[str, Array]:
     """Return what changes when the best candidate is the component."""
     best = int(np.argmax(value["heights"]))
@@ -412,6 +412,8 @@ def _finish(
         nodes, seconds = proof.nodes, proof.seconds
     elif v.any():
         upper = upper_bound(A, units, count, largest)
+    else:  # what is left is rounding, but that is not nothing
+        upper = len(v) * NOTHING * scale
     after = A.deflated.without(partial(_gram, A.product), v)
     more = {"captured": lower, "upper": max(lower, upper), "counts": count, "nodes": nodes, "seconds": seconds}
     return {

@@ -22,6 +22,7 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import norm
 
 Array = NDArray[Any]
 Operator = Callable[[Array], Array]
@@ -79,7 +80,8 @@ class Deflation:
         if self.kind == "hotelling":
             left, right = c * x[:, None], x[:, None]
         elif self.kind == "schur":
-            left = y[:, None] / c if c > NOTHING * float(np.linalg.norm(gram(x[:, None]))) else np.zeros((len(x), 1))
+            whole = float(norm(gram(x[:, None])[:, 0]))  # of SciPy: where squares would overflow, this does not
+            left = y[:, None] / c if c > NOTHING * whole else np.zeros((len(x), 1))
             right = y[:, None]
         else:
             half = y - c / 2 * x  # S - x y' - y x' + c x x'

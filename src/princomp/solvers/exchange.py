@@ -10,7 +10,8 @@ which is the secular equation of the bordered matrix at lambda. So two products 
 that help, the one is made that is best by the two-dimensional problem in v without i and the unit vector of j.
 
 Where units are groups of features, or loadings may not be negative, there is no such test: there the exchanges that
-are best by the two-dimensional problem are tried in full, best first, until one helps.
+are best by the two-dimensional problem are tried in full, best first, until one helps. Loadings that may not be negative
+have local maxima even on given features: they are looked for from each feature, too.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ SMALL = 1e-8  # a loading below this is judged as if it were this
 MOST_COMPILED = 64  # features of a component; with more, BLAS is quicker than the compiled search
 TRIED = 64  # exchanges tried in full, where there is no exact test
 NONNEGATIVE_STEPS, NONNEGATIVE_TURNS = 10, 100
+NONNEGATIVE_STARTS, NONNEGATIVE_POLISHED = 64, 4  # points from which local maxima are looked for; those followed up
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,10 @@ def _tried(A: Matrix, units: Units, chosen: Array, rounds: int) -> tuple[Array, 
     for _ in range(rounds):
         found = _helpful(A, units, chosen, v, value)
         if found is None:
-            return chosen, v, value, True
+            again, height = _best(A, units, chosen, None)  # from everywhere, not from v alone
+            if height <= value + HELPS * abs(value):
+                return chosen, v, value, True
+            found = chosen, again, height
         chosen, v, value = found
     return chosen, v, value, False
 
@@ -223,16 +228,32 @@ def _helpful(A: Matrix, units: Units, chosen: Array, v: Array, value: float) -> 
 
 
 def _best(A: Matrix, units: Units, chosen: Array, begin: Array | None) -> tuple[Array, float]:
-    """Return the best loadings on chosen units, (p,), and their variance."""
+    """Return the best loadings on chosen units, (p,), and their variance; nonnegative ones near ``begin``, if given."""
     inside = np.flatnonzero(units.features(chosen))
     B = A.rows(inside)[:, inside]
     if units.nonnegative:
-        loadings = _nonnegative(B + A.shift * np.eye(len(B)), np.ones(len(B)) if begin is None else begin[inside])
+        shifted = B + A.shift * np.eye(len(B))
+        loadings = _nonnegative_from_everywhere(shifted) if begin is None else _nonnegative(shifted, begin[inside])
     else:
         loadings = _eigh(B)[1][:, -1]
     v = np.zeros(len(A.diagonal))
     v[inside] = loadings
     return v, float(loadings @ B @ loadings)
+
+
+def _nonnegative_from_everywhere(B: Array) -> Array:
+    """Return x >= 0, |x| = 1, of large x'Bx: the best of the local maxima near features, and near eigenvectors."""
+    lead = _eigh(B)[1][:, -1]
+    columns = np.argsort(-np.diag(B), kind="stable")[:NONNEGATIVE_STARTS]
+    starts = np.vstack([B[columns], np.eye(len(B))[columns], lead, -lead, np.ones(len(B))])
+    X = np.maximum(starts, 0.0)
+    for _ in range(NONNEGATIVE_STEPS):
+        lengths = np.linalg.norm(X, axis=1, keepdims=True)
+        X = np.divide(X, lengths, out=np.zeros_like(X), where=lengths > 0)
+        X = np.maximum(X @ B, 0.0)
+    heights = np.linalg.norm(X, axis=1)
+    ends = [_nonnegative(B, X[i]) for i in np.argsort(-heights, kind="stable")[:NONNEGATIVE_POLISHED]]
+    return max(ends, key=lambda x: float(x @ B @ x))
 
 
 def _nonnegative(B: Array, x: Array) -> Array:
@@ -249,14 +270,31 @@ def _nonnegative(B: Array, x: Array) -> Array:
             if length == 0:
                 return x
             x = y / length
-        used = np.flatnonzero(x > 1e-9)
-        lead = _eigh(B[np.ix_(used, used)])[1][:, -1]
-        lead = lead if lead.sum() >= 0 else -lead
-        if (lead >= -1e-12).all():
-            exact = np.zeros_like(x)
-            exact[used] = np.maximum(lead, 0.0)
-            exact /= np.linalg.norm(exact)
-            slope = B @ exact
-            if (np.delete(slope, used) <= 1e-9 * float(exact @ slope)).all():
-                return exact
+        x = _leading_where_positive(B, x)
+        used, slope = x > 0, B @ x
+        if (slope[~used] <= 1e-9 * float(x @ slope)).all():
+            return x
     return x
+
+
+def _leading_where_positive(B: Array, x: Array) -> Array:
+    """Return x >= 0, |x| = 1, the leading eigenvector of B where it is positive, at least as high as x >= 0.
+
+    On the way from x to the leading eigenvector x'Bx rises: x goes there until an entry is zero, and that one stays so.
+    """
+    used = np.flatnonzero(x > 1e-9)
+    inside = x[used] / np.linalg.norm(x[used])
+    while True:
+        lead = _eigh(B[np.ix_(used, used)])[1][:, -1]
+        lead = lead if float(lead @ inside) >= 0 else -lead
+        if (lead >= -1e-12).all():
+            break
+        falling = np.flatnonzero(lead < 0)
+        shares = inside[falling] / (inside[falling] - lead[falling])  # of the way at which entries are zero
+        inside = inside + shares.min() * (lead - inside)
+        inside[falling[int(np.argmin(shares))]] = 0.0
+        kept = inside > 0
+        used, inside = used[kept], inside[kept] / np.linalg.norm(inside[kept])
+    reached = np.zeros_like(x)
+    reached[used] = np.maximum(lead, 0.0)
+    return reached / float(np.linalg.norm(reached))

@@ -8,6 +8,9 @@ e ~ N(0, noise_c I_p). Objective: the log-likelihood of the observed cells,
 E-step: responsibilities, r_nc = share_c N(x_n; c) / sum_c' share_c' N(x_n; c'), and for each cluster the sums of
 `probabilistic` with rows weighted by them. M-step: share_c = mean of r_nc, and that of `probabilistic_em` for each
 cluster. Neither lowers L. What L still has to gain is estimated from the ratio of its last two gains (Aitken).
+
+L has no bound where a cluster shrinks to k + 1 rows, or to rows of one subspace: noise is kept above what its cluster's
+own variance resolves, a cluster of so few rows stays as it is, and starts that lead there are taken last.
 """
 
 from __future__ import annotations
@@ -21,12 +24,14 @@ from numpy.typing import NDArray
 from princomp.data import Centered
 from princomp.result import State, Value
 from princomp.solvers.probabilistic import Posterior, Sums, posterior, sums
-from princomp.solvers.probabilistic_em import Model, maximise, tile_rows
+from princomp.solvers.probabilistic_em import LEAST_NOISE, Model, at_floor, maximise, tile_rows
 
 Array = NDArray[Any]
 
 SLOWEST = 0.999  # ratio of gains, above which none is believed
 LEADING = 10  # principal directions that a start is mixed of
+ROUNDS = 300  # of rows going to the nearest subspace
+TRIES = 10  # random subspaces, of which the nearest to the rows are a start
 SHORT = 10  # steps from each start before the best is chosen
 
 
@@ -99,8 +104,27 @@ def start(mixture: Mixture) -> Value:
     }
 
 
-def em(X: Centered, value: Value, *, weight: Array | None, floor: float, cells: float) -> Iterator[State]:
-    """Yield states along which the log-likelihood never falls.
+class Limits(NamedTuple):
+    """What the data resolve."""
+
+    floor: float  # that no noise goes below, whatever its cluster
+    cells: float  # number of observed cells, which residuals are relative to
+    total: float  # sum of the weights of all rows
+    single: float  # what one row weighs, at least
+
+    def floors(self, mixture: Mixture) -> Array:
+        """Return the least noise of each cluster: a share of its own variance, or what the numbers resolve."""
+        own = np.einsum("mpk,mpk->m", mixture.W, mixture.W) / mixture.W.shape[1] + mixture.noise
+        return np.maximum(LEAST_NOISE * own, self.floor)
+
+    def collapsed(self, mixture: Mixture) -> Array:
+        """Tell of each cluster whether it has no noise, or no more rows than fix a subspace."""
+        bare = [at_floor(noise, least) for noise, least in zip(mixture.noise, self.floors(mixture))]
+        return np.array(bare) | (mixture.share * self.total <= (mixture.W.shape[2] + 1) * self.single)
+
+
+def em(X: Centered, value: Value, *, weight: Array | None, limits: Limits) -> Iterator[State]:
+    """Yield states along which the log-likelihood never falls, but for clusters whose noise is the least there may be.
 
     Parameters
     ----------
@@ -111,10 +135,8 @@ def em(X: Centered, value: Value, *, weight: Array | None, floor: float, cells: 
         the next step ("_next").
     weight : (n,) array or None
         Of rows.
-    floor : float
-        That no noise goes below: else a cluster could shrink to a point, where the likelihood has no bound.
-    cells : float
-        Number of observed cells, which residuals are relative to.
+    limits : Limits
+        Of noise and rows: else a cluster could shrink to a point, where the likelihood has no bound.
 
     Yields
     ------
@@ -127,23 +149,23 @@ def em(X: Centered, value: Value, *, weight: Array | None, floor: float, cells: 
         found, objective = expect(X, mixture, weight)
         ratio = min(max((objective - last) / gain, 0.0), SLOWEST) if np.isfinite(gain) and gain > 0 else SLOWEST
         gain = objective - last
-        residual = max(gain, 0.0) * ratio / (1 - ratio) / cells if np.isfinite(gain) else np.inf
+        residual = max(gain, 0.0) * ratio / (1 - ratio) / limits.cells if np.isfinite(gain) else np.inf
         last, iteration = objective, iteration + 1
-        following = _maximise(found, mixture, floor)
+        following = _maximise(found, mixture, limits)
         named = {"objective": np.array(objective), "gain": np.array(gain), "iteration": np.array(iteration)}
         yield State(mixture.named() | following.named("_next") | named, objective, residual, iteration)
         mixture = following
 
 
-def _maximise(found: list[Sums], mixture: Mixture, floor: float) -> Mixture:
-    """Return the M-step; a cluster to which no row belongs stays where it is."""
+def _maximise(found: list[Sums], mixture: Mixture, limits: Limits) -> Mixture:
+    """Return the M-step; a cluster to which hardly a row belongs stays where it is."""
     totals = np.array([float(each.total) for each in found])
     after = []
-    for each, W, shift, noise in zip(found, mixture.W, mixture.shift, mixture.noise):
+    for each, floor, W, shift, noise in zip(found, limits.floors(mixture), *mixture[1:]):
         model = Model(W, shift, float(noise))
         # Fewer rows than parameters of a feature: its equations would be singular.
-        enough = float(each.total) > W.shape[1] + 1
-        after.append(maximise(each, model, prior=0.0, floor=floor).plain if enough else model)
+        enough = float(each.total) > (W.shape[1] + 1) * limits.single
+        after.append(maximise(each, model, prior=0.0, floor=float(floor)).plain if enough else model)
     return Mixture(
         totals / totals.sum(),
         np.array([model.W for model in after]),
@@ -152,31 +174,69 @@ def _maximise(found: list[Sums], mixture: Mixture, floor: float) -> Mixture:
     )
 
 
-def guess(sample: Array, weight: Array, m: int, k: int, floor: float, rng: np.random.Generator | None) -> Mixture:
-    """Return a mixture to start from: clusters of some rows by k-means, the leading directions of each.
+# Where to begin
 
-    The means of k-means begin side by side along the leading principal direction, or a random one that favours
-    leading ones: a row of weight 2 counts as two rows, as it would not if rows were drawn.
+
+def guesses(sample: Array, weight: Array, m: int, k: int, floor: float, rng: np.random.Generator) -> Iterator[Mixture]:
+    """Yield mixtures to start from, without end: clusters of some rows, and the leading directions of each.
+
+    By turns clusters around points (k-means) and around subspaces, which finds clusters that cross. Points and
+    subspaces begin at random, but for the first points, side by side along the leading direction: a row of weight 2
+    counts as two rows, as it would not if rows were drawn.
     """
     from scipy.stats import norm
-    from sklearn.cluster import KMeans
 
     filled = np.where(np.isnan(sample), 0.0, sample)  # the fixed point is near the mean
     centre, values, V = _axes(filled, weight)
-    mix = np.eye(1, LEADING)[0] if rng is None else rng.standard_normal(LEADING)
-    direction = V[:, :LEADING] @ (mix[: len(values)] * np.sqrt(values[:LEADING]))
+    kept = LEADING + m * (k + 1)  # directions: those of all clusters are among the leading ones
+    rows, size = (filled - centre) @ V[:, :kept], np.sqrt(values[:kept])
     places = norm.ppf((np.arange(m) + 0.5) / m)[:, None]
-    if m < len(sample):
-        means = KMeans(m, init=centre + places * direction, n_init=1, tol=0.0)
-        label = means.fit_predict(filled, sample_weight=weight)
-    else:
-        label = np.arange(len(sample)) % m
+    mix = np.eye(1, LEADING)[0]
+    while True:
+        direction = np.zeros(len(size))
+        direction[:LEADING] = mix[: len(size)] * size[:LEADING]
+        yield _of_parts(filled, weight, _nearest(rows, weight, places * direction, 0)[0], m, k, floor)
+        tries = []
+        for _ in range(TRIES):
+            points, *axes = rng.standard_normal((k + 1, m, kept))[:, :, : len(size)] * size
+            tries.append(_nearest(rows, weight, points, min(k, len(size)), np.array(axes).transpose(1, 2, 0)))
+        yield _of_parts(filled, weight, min(tries, key=lambda found: found[1])[0], m, k, floor)
+        mix = rng.standard_normal(LEADING)
+
+
+def _nearest(rows: Array, weight: Array, points: Array, d: int, axes: Array | None = None) -> tuple[Array, float]:
+    """Return to which of m subspaces of d dimensions each row goes, and the squares left: rows and subspaces by turns.
+
+    Subspaces begin through ``points`` (m, q), along ``axes`` (m, q, d or more); those of 0 dimensions are points.
+    """
+    m, q = points.shape
+    points = points.copy()
+    bases = np.zeros((m, q, 0)) if axes is None else np.linalg.qr(axes)[0][:, :, :d]
+    label = np.full(len(rows), -1)
+    for _ in range(ROUNDS):
+        away = [rows - point for point in points]
+        left = np.column_stack([(A**2).sum(axis=1) - ((A @ B) ** 2).sum(axis=1) for A, B in zip(away, bases)])
+        before, label = label, left.argmin(axis=1)
+        if np.array_equal(before, label):
+            break
+        for c in range(m):
+            mine = label == c
+            if mine.any():
+                points[c] = weight[mine] @ rows[mine] / weight[mine].sum()
+                if d:
+                    A = (rows[mine] - points[c]) * np.sqrt(weight[mine])[:, None]
+                    bases[c] = np.linalg.eigh(A.T @ A)[1][:, : -d - 1 : -1]
+    return label, float(weight @ left.min(axis=1))
+
+
+def _of_parts(filled: Array, weight: Array, label: Array, m: int, k: int, floor: float) -> Mixture:
+    """Return the mixture whose clusters are those of the rows; one without rows is that of all rows."""
     parts = []
     for c in range(m):
         mine = label == c if np.any(label == c) else np.full(len(label), True)
         centre, values, V = _axes(filled[mine], weight[mine])
         p = len(V)
-        noise = max(float(values[k:].sum()) / max(p - k, 1), floor)
+        noise = max(float(values[k:].sum()) / max(p - k, 1), LEAST_NOISE * float(values.sum()) / p, floor)
         W = np.zeros((p, k))
         lengths = np.sqrt(np.maximum(values[:k] - noise, noise))
         W[:, : len(lengths)] = V[:, :k] * lengths
@@ -194,15 +254,15 @@ def _axes(X: Array, weight: Array) -> tuple[Array, Array, Array]:
     return centre, s**2, Vt.T * np.where(largest < 0, -1.0, 1.0)
 
 
-def best_of(X: Centered, starts: list[Mixture], *, weight: Array | None, floor: float, cells: float) -> Value:
-    """Return where the start that leads highest in a few steps has led."""
+def best_of(X: Centered, starts: list[Mixture], *, weight: Array | None, limits: Limits) -> Value:
+    """Return where the start that leads highest in a few steps has led, of those without a collapsed cluster if any."""
     if len(starts) == 1:
         return start(starts[0])
     reached = []
     for mixture in starts:
-        for state in em(X, start(mixture), weight=weight, floor=floor, cells=cells):
+        for state in em(X, start(mixture), weight=weight, limits=limits):
             if state.iteration >= SHORT:
                 break
         reached.append(state)
-    best = max(reached, key=lambda state: state.objective)
+    best = max(reached, key=lambda state: (-limits.collapsed(Mixture.of(state.value)).sum(), state.objective))
     return {**best.value, "iteration": np.array(0)}

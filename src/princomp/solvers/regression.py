@@ -12,8 +12,9 @@ steps on the entries that are not zero, with a line search that may set further 
 be slow, because a rotation of A and B together changes F by very little; Newton steps see that curvature. All but one
 step in many touch few rows of B alone (`princomp.solvers.regression_face`): A is formed once for each state.
 
-F has many local minima that differ by such rotations. So, where many components are weighted alike, a minimum has a
-rival: A is rotated at random, and what that leads to is taken if it is lower.
+F has many local minima that differ by such rotations. With A'A = I it is a sum over components,
+F = sum_j b_j'S b_j - 2 a_j'S b_j + ridge |b_j|^2 + alpha_j |b_j|_1. So, before the Newton steps, a minimum has rivals:
+the half of the components that lower F least is rotated at random, and what that leads to is taken if it is lower.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ Array = NDArray[Any]
 PLAIN_STEPS = 100  # proximal steps to a state, at the most
 NEWTON_STEPS = 8  # Newton steps to a state, at the most
 EASE = 0.1  # what a state's Newton steps leave of the residual, at the least
-ROUGH = 2e-5  # residual above which single precision will do
+ROUGH = 2e-5  # residual above which steps may be made in single precision
+ROUGHER = 1e-3  # and so may the states themselves
 MARGIN = 0.95  # rows are at hand whose gradient is at least this share of what makes them differ from zero
 MOST = 0.8  # from this share of all rows on, take them all
 WASTE = 1.2  # rows at hand may be this many times those wanted
@@ -43,9 +45,7 @@ LARGER = 1 + 1e-6  # the largest eigenvalue is known this well
 # Several starts are compared when their residuals are this, or after so many states.
 SCREEN_TOL = 1e-3
 SCREEN_STEPS = 40
-# Rotations to try, from so many components on: of fewer there are few, and proximal steps find a good one.
-RIVALS = 1
-RIVALS_FROM = 5
+RIVALS = 2
 
 
 def objective(A: Array, B: Array, SB: Array, alpha: Array, ridge: float) -> float:
@@ -124,22 +124,21 @@ def start(
     -------
     dict
         "A", "B", "SA", "SB" (p, k); "rows", where B may differ from zero; "settled", whether zeros have settled;
-        "rivals", how many rotations are still to be tried; "hasty", whether proximal steps have momentum; "largest"
-        eigenvalue of S; "residual"; "iteration".
+        "rivals", how many are still to be tried; "largest" eigenvalue of S; "residual"; "iteration".
     """
     values, V = scatter.leading(k, rng) if leading is None else leading
     largest = max(float(values[0]), 0.0)
     alike = alpha[0] > 0 and bool((alpha == alpha[0]).all())
-    rivals = {"rivals": np.array(RIVALS if alike and k >= RIVALS_FROM else 0)}
+    more = {"rivals": np.array(RIVALS if alike and k > 1 else 0)}
     first = begin_at(scatter, V, V, largest)
     if n_init == 1:
-        return first | rivals
+        return first | more
     ends = [_screen(scatter, first, alpha, ridge)]
     for _ in range(n_init - 1):
         A = polar(scatter.apply(rng.standard_normal(V.shape)), V)
         ends.append(_screen(scatter, begin_at(scatter, A, A, largest), alpha, ridge))
     best = min(ends, key=lambda state: state.objective)
-    return dict(best.value) | rivals | {"iteration": np.array(0)}
+    return dict(best.value) | more | {"iteration": np.array(0)}
 
 
 def begin_at(scatter: Scatter, A: Array, B: Array, largest: float) -> dict[str, Array]:
@@ -153,7 +152,6 @@ def begin_at(scatter: Scatter, A: Array, B: Array, largest: float) -> dict[str, 
         "rows": np.zeros(0, np.intp),
         "settled": np.array(False),
         "rivals": np.array(0),
-        "hasty": np.array(False),
         "residual": np.array(np.inf),
         "largest": np.array(largest),
         "iteration": np.array(0),
@@ -190,27 +188,12 @@ def block(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> Iter
     """
     walk = _Walk(scatter, alpha, ridge, float(value["largest"]))
     while True:
-        if int(value["rivals"]) and float(value["residual"]) <= SCREEN_TOL:
-            value = _try_rival(scatter, value, alpha, ridge)
+        if int(value["rivals"]) and bool(value["settled"]):
+            value = walk.rival(value)
         else:
             value = walk.step(value)
-        yield _state(value, alpha, ridge)
-
-
-def _state(value: Value, alpha: Array, ridge: float) -> State:
-    F = objective(value["A"], value["B"], value["SB"], alpha, ridge)
-    return State(value, F, float(value["residual"]), int(value["iteration"]))
-
-
-def _try_rival(scatter: Scatter, value: Value, alpha: Array, ridge: float) -> Value:
-    """Return the better of where we are and of where a rotation of A leads; the A of a minimum is a good start."""
-    k, left = len(alpha), int(value["rivals"]) - 1
-    A = value["A"] @ np.linalg.qr(np.random.default_rng(left).standard_normal((k, k)))[0]
-    begin = begin_at(scatter, A, A, float(value["largest"])) | {"hasty": np.array(True)}
-    F = _state(value, alpha, ridge).objective
-    rival = _screen(scatter, begin, alpha, ridge)
-    best = rival.value if rival.objective < F else value
-    return dict(best) | {"rivals": np.array(left), "iteration": value["iteration"] + 1}
+        F = objective(value["A"], value["B"], value["SB"], alpha, ridge)
+        yield State(value, F, float(value["residual"]), int(value["iteration"]))
 
 
 class _Walk:
@@ -224,7 +207,7 @@ class _Walk:
 
     def step(self, value: Value) -> Value:
         """Return the value after some steps on the rows and columns that matter."""
-        A, B, SA, SB, rows = (value[name] for name in ("A", "B", "SA", "SB", "rows"))
+        B, SA, SB, rows = (value[name] for name in ("B", "SA", "SB", "rows"))
         ahead = B - 2 * self.size * (self.square * SB - SA + self.own * B)
         new = soft(ahead, self.size * self.alpha)
         settled, residual = bool(value["settled"]), float(value["residual"])
@@ -239,15 +222,41 @@ class _Walk:
                 point = face.polish(point, NEWTON_STEPS, EASE * residual)
             else:
                 steps = min(PLAIN_STEPS, 10 * 2 ** int(value["iteration"]))
-                point, settled = face.descend(point, steps, momentum=bool(value["hasty"]))
+                point, settled = face.descend(point, steps)
             B[here] = point.B
-        SB = self.scatter.apply_rows(rows, B[rows]) if B.any() else np.zeros_like(B)
-        A = polar(SB, A)
-        SA = self.scatter.apply(A)
-        residual = stationarity(A, B, SA, SB, self.alpha, self.ridge)
-        found = {"A": A, "B": B, "SA": SA, "SB": SB, "rows": rows, "settled": np.array(settled)}
-        found |= {"residual": np.array(residual), "iteration": value["iteration"] + 1}
-        return dict(value) | found
+        roughly = residual > ROUGHER
+        SB = self.scatter.apply_rows(rows, B[rows], roughly=roughly) if B.any() else np.zeros_like(B)
+        return self._at(dict(value) | {"B": B, "SB": SB, "rows": rows, "settled": np.array(settled)}, roughly=roughly)
+
+    def rival(self, value: Value) -> Value:
+        """Return the better of where we are and of where a rotation of the worst half of the components leads."""
+        left, A, B, SB = int(value["rivals"]) - 1, value["A"].copy(), value["B"].copy(), value["SB"]
+        parts = self.square * (B * SB).sum(axis=0) + self.own * (B * B).sum(axis=0) - 2 * (A * SB).sum(axis=0)
+        parts += self.alpha * np.abs(B).sum(axis=0)
+        worst = np.argsort(parts)[-max(2, (len(parts) + 1) // 2) :]
+        turn = np.linalg.qr(np.random.default_rng(left).standard_normal((len(worst), len(worst))))[0]
+        A[:, worst] = A[:, worst] @ turn
+        B[:, worst] = A[:, worst]
+        rival: Value = begin_at(self.scatter, A, B, float(value["largest"]))
+        for _ in range(SCREEN_STEPS):
+            rival = self.step(rival)
+            if bool(rival["settled"]):
+                break
+        F, other = (objective(each["A"], each["B"], each["SB"], self.alpha, self.ridge) for each in (value, rival))
+        best = rival if other < F else value
+        return dict(best) | {"rivals": np.array(left), "iteration": value["iteration"] + 1}
+
+    def _at(self, value: Value, *, roughly: bool) -> Value:
+        """Return the value of one more iteration, with the A of its B."""
+        A = polar(value["SB"], value["A"])
+        SA = self.scatter.apply(A, roughly=roughly)
+        residual = stationarity(A, value["B"], SA, value["SB"], self.alpha, self.ridge)
+        return dict(value) | {
+            "A": A,
+            "SA": SA,
+            "residual": np.array(residual),
+            "iteration": value["iteration"] + 1,
+        }
 
     def _face(self, rows: Array, columns: Array, residual: float) -> Face:
         rough = self._part(rows, True)

@@ -16,12 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.solvers.scatter import Part
+from princomp.solvers.scatter import Part, Squares
 
 Array = NDArray[Any]
 
 # Newton steps taken too early end in worse minima: first proximal steps, until one gains less than this share of F.
-SLOW = 1e-5
+SLOW = 1e-6
+SLOW_STEPS = 3  # in a row
+CAUTION = 0.9  # the next step is as long as the curvature along the last one allows, times this
+GROWTH = 1.1  # and at the most this many times as long as the last one
 CONJUGATE_STEPS = 8  # products with the Hessian in one Newton step, at the most
 FORCING = 0.3  # what a Newton step leaves of the gradient, at the most
 HALVINGS = 8
@@ -109,28 +112,51 @@ class Face:
         S_dA = here.SA @ (turn - C @ here.inverse) + SSD @ here.inverse
         return 2 * (self.square * SD - S_dA + self.own * D)
 
-    def proximal(self, here: Point) -> Point:
-        """Return the point after one proximal gradient step."""
-        return self.at(soft(here.B - self.step * self.gradient(here), self.step * self.alpha))
+    def proximal(self, here: Point, step: float = 0.0) -> Point:
+        """Return the point after one proximal gradient step, by default of a size that is always safe."""
+        step = step or self.step
+        return self.at(soft(here.B - step * self.gradient(here), step * self.alpha))
 
-    def descend(self, here: Point, steps: int, *, momentum: bool) -> tuple[Point, bool]:
+    def descend(self, here: Point, steps: int) -> tuple[Point, bool]:
         """Return the point after many proximal gradient steps, and whether the last one gained little.
 
-        Momentum is given up where it leads upwards (O'Donoghue & Candes, Found. Comput. Math. 2015).
+        Momentum is given up where it leads upwards (O'Donoghue & Candes, Found. Comput. Math. 2015). All but
+        tr(B'SB) + ridge |B|^2 is concave, so a step is short enough if it suits the curvature of these along it.
         """
-        before, weight = here, 1.0
+        if isinstance(self.part, Squares) and (compiled := self.part.compiled(here.B)) is not None:
+            how = {"alpha": self.alpha, "square": self.square, "own": self.own, "steps": steps}
+            how |= {"slow": SLOW, "slow_steps": SLOW_STEPS}
+            how |= {"rank": RANK, "least": self.step, "caution": CAUTION, "growth": GROWTH}
+            B, settled = compiled.descend(self.part.S, self.part.T, here.B, **how)
+            return self.at(B.astype(here.B.dtype)), settled
+        before, weight, step, slow = here, 1.0, self.step, 0
         for _ in range(steps):
-            following = (1 + np.sqrt(1 + 4 * weight**2)) / 2 if momentum else 1.0
-            ahead = self.beyond(before, here, (weight - 1) / following)
-            there, weight = self.proximal(ahead), following
-            if there.value > here.value and ahead is not here:
-                there, weight = self.proximal(here), 1.0
-            elif np.vdot(ahead.B - there.B, there.B - here.B) > 0:
+            following = (1 + np.sqrt(1 + 4 * weight**2)) / 2
+            ahead, weight = self.beyond(before, here, (weight - 1) / following), following
+            while True:
+                there = self.proximal(ahead, step)
+                curvature = self._along(ahead, there)
+                if step * curvature > 1 and step > self.step:
+                    step = max(CAUTION / curvature, self.step)
+                elif there.value > here.value and ahead is not here:
+                    ahead, weight = here, 1.0
+                else:
+                    break
+            if np.vdot(ahead.B - there.B, there.B - here.B) > 0:
                 weight = 1.0
             before, here = here, there
-            if before.value - here.value <= SLOW * abs(here.value):
+            if curvature > 0:
+                step = min(GROWTH * step, max(CAUTION / curvature, self.step))
+            slow = slow + 1 if before.value - here.value <= SLOW * abs(here.value) else 0
+            if slow >= SLOW_STEPS:
                 return here, True
         return here, False
+
+    def _along(self, here: Point, there: Point) -> float:
+        """Return the curvature of tr(B'SB) + ridge |B|^2 along a step."""
+        D = there.B - here.B
+        square = float(np.vdot(D, D))
+        return 2 * (self.square * float(np.vdot(D, there.SB - here.SB)) / square + self.own) if square > 0 else 0.0
 
     def polish(self, here: Point, steps: int, enough: float) -> Point:
         """Return the point after Newton steps, each but the first after a proximal one, until the residual is small."""

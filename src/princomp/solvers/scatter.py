@@ -48,14 +48,14 @@ class Part(Protocol):
 class Scatter(Protocol):
     """What solvers ask of S = X'X."""
 
-    def apply(self, V: Array) -> Array:
-        """Return S V, (p, b)."""
+    def apply(self, V: Array, *, roughly: bool = False) -> Array:
+        """Return S V, (p, b), in single precision if that is faster and ``roughly`` will do."""
 
-    def apply_rows(self, J: Array, B: Array) -> Array:
+    def apply_rows(self, J: Array, B: Array, *, roughly: bool = False) -> Array:
         """Return S V, (p, b), for the V that is B on the rows J and zero elsewhere."""
 
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
-        """Return the rows and columns J, in single precision if that is faster and ``roughly`` will do."""
+        """Return the rows and columns J."""
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return the k largest eigenvalues of S, descending, and their vectors (p, k)."""
@@ -67,18 +67,20 @@ class Matrix:
 
     S: Array
 
-    def apply(self, V: Array) -> Array:
+    def apply(self, V: Array, *, roughly: bool = False) -> Array:
         """Return S V."""
         return self.S @ V
 
-    def apply_rows(self, J: Array, B: Array) -> Array:
+    def apply_rows(self, J: Array, B: Array, *, roughly: bool = False) -> Array:
         """Return S[:, J] B."""
         return (B.T @ np.take(self.S, J, axis=0)).T
 
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
         """Return S[J, J] and (S S)[J, J]."""
         some = np.take(self.S, J, axis=0)
-        return _Squares(np.take(some, J, axis=1), some @ some.T, len(self.S))
+        if roughly:
+            some = some.astype(np.float32)
+        return Squares(np.take(some, J, axis=1), some @ some.T, len(self.S))
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return eigenpairs of S."""
@@ -97,12 +99,16 @@ class Data:
     S: Array | None = None
     SS: Array | None = None
 
-    def apply(self, V: Array) -> Array:
+    def apply(self, V: Array, *, roughly: bool = False) -> Array:
         """Return X'(X V)."""
+        if roughly and self.S is not None:
+            return (self.S @ V.astype(np.float32)).astype(np.float64)
         return ((self.X @ V).T @ self.X).T
 
-    def apply_rows(self, J: Array, B: Array) -> Array:
+    def apply_rows(self, J: Array, B: Array, *, roughly: bool = False) -> Array:
         """Return X'(X[:, J] B)."""
+        if roughly and self.S is not None:
+            return (B.T.astype(np.float32) @ np.take(self.S, J, axis=0)).T.astype(np.float64)
         if len(J) > PAD * self.X.shape[1]:  # to pick so many columns takes longer than to multiply with all
             return self.apply(_padded(J, B, self.X.shape[1]))
         return ((np.take(self.X, J, axis=1) @ B).T @ self.X).T
@@ -110,11 +116,12 @@ class Data:
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
         """Return the columns J of X, or S[J, J] and (S S)[J, J]."""
         if not roughly or self.S is None or self.SS is None:
-            return _Columns(np.take(self.X, J, axis=1), self.K)
+            dtype = np.float32 if roughly else np.float64
+            return _Columns(np.take(self.X, J, axis=1).astype(dtype), self.K.astype(dtype))
         if len(J) == len(self.S):
-            return _Squares(self.S, self.SS, len(J))
+            return Squares(self.S, self.SS, len(J))
         S, T = (np.take(np.take(square, J, axis=0), J, axis=1) for square in (self.S, self.SS))
-        return _Squares(S, T, len(self.S))
+        return Squares(S, T, len(self.S))
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return eigenpairs of S by those of K; beyond the rank, eigenvalues are 0 and vectors arbitrary."""
@@ -129,11 +136,11 @@ class Passes:
 
     X: Centered
 
-    def apply(self, V: Array) -> Array:
+    def apply(self, V: Array, *, roughly: bool = False) -> Array:
         """Return X'(X V)."""
         return statistics.gram_apply(self.X, V)
 
-    def apply_rows(self, J: Array, B: Array) -> Array:
+    def apply_rows(self, J: Array, B: Array, *, roughly: bool = False) -> Array:
         """Return S V."""
         return self.apply(_padded(J, B, self.X.shape[1]))
 
@@ -142,7 +149,7 @@ class Passes:
         if len(J) > ONE_PASS or 24.0 * self.X.shape[1] * len(J) > SHARE * budget.available_bytes():
             return _TwoPasses(self, J)
         some = self.apply_rows(J, np.eye(len(J))).T
-        return _Squares(np.take(some, J, axis=1), some @ some.T, self.X.shape[1])
+        return Squares(np.take(some, J, axis=1), some @ some.T, self.X.shape[1])
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return eigenpairs of S by block Krylov iteration."""
@@ -156,19 +163,26 @@ class Passes:
 
 
 @dataclass(frozen=True)
-class _Squares:
+class Squares:
+    """Rows and columns J of S and SS as matrices."""
+
     S: Array  # S[J, J]
     T: Array  # (S S)[J, J]
     features: int  # of all of S
 
     def pair(self, B: Array) -> tuple[Array, Array]:
+        """Return (S V)[J] and (S S V)[J]."""
         B = B.astype(self.S.dtype, copy=False)
-        if self.features >= LARGE and len(B) >= MANY and np.count_nonzero(B) <= SPARSE * B.size:
-            compiled = kernels("few_nonzeros")
-            if compiled is not None:
-                SB, TB = compiled.two_products(self.S, self.T, B)
-                return SB, TB
+        compiled = self.compiled(B)
+        if compiled is not None:
+            SB, TB = compiled.two_products(self.S, self.T, B)
+            return SB, TB
         return self.S @ B, self.T @ B
+
+    def compiled(self, B: Array) -> Any:
+        """Return the kernels, if they pay for a B like this one."""
+        pays = self.features >= LARGE and len(B) >= MANY and np.count_nonzero(B) <= SPARSE * B.size
+        return kernels("regression_descent") if pays else None
 
 
 @dataclass(frozen=True)
@@ -177,7 +191,7 @@ class _Columns:
     K: Array
 
     def pair(self, B: Array) -> tuple[Array, Array]:
-        Z = self.X @ B
+        Z = self.X @ B.astype(self.X.dtype, copy=False)
         both = np.hstack([Z, self.K @ Z]).T @ self.X
         return both[: B.shape[1]].T, both[B.shape[1] :].T
 

@@ -26,18 +26,39 @@ class Method:
         For ``--help``.
     options : tuple of click.Option
         Named as the parameters of the class; None means the class's own default.
+    shares : bool
+        Whether the number of components may be given as a share of the variance.
+    choices : tuple of str
+        Words by which the class chooses the number of components.
     at_most_rank : bool
         Whether there can be no more components than rows or features.
     tables : callable or None
         ``tables(estimator, rows)`` returns further tables to write: columns by name, by the name of the file.
+    notes : callable or None
+        ``notes(rows)`` returns what the reader of the results should know of the data, in sentences.
     """
 
     name: str
     estimator: str
     summary: str
     options: tuple[click.Option, ...]
+    shares: bool = False
+    choices: tuple[str, ...] = ()
     at_most_rank: bool = True  # no more components than rows or features
     tables: Callable[[Any, Any], dict[str, dict[str, Any]]] | None = None
+    notes: Callable[[Any], list[str]] | None = None
+
+    @property
+    def counts(self) -> str:
+        """What may say how many components, in words."""
+        ways = ["a number", *(["a share of the variance between 0 and 1"] if self.shares else []), *self.choices]
+        return " or ".join([", ".join(ways[:-1]), ways[-1]] if len(ways) > 1 else ways)
+
+    def takes(self, k: int | float | str | None) -> bool:
+        """Tell whether the class can be asked for so many components."""
+        if isinstance(k, str):
+            return k in self.choices
+        return self.shares or not isinstance(k, float)
 
     def make(self, options: dict[str, Any]) -> Any:
         """Return the estimator with the options that were given."""

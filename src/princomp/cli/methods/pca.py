@@ -20,4 +20,6 @@ METHOD = Method(
         click.Option(["--tol"], type=click.FloatRange(min=0), help="Bound on the residual of the certificate."),
         click.Option(["--max-iter"], type=click.IntRange(min=1), help="Bound on iterations."),
     ),
+    shares=True,
+    choices=("mle",),
 )

@@ -25,10 +25,25 @@ def tables(estimator: Any, rows: Any) -> dict[str, dict[str, Any]]:
     return {"imputed.csv": columns}
 
 
+def notes(rows: Any) -> list[str]:
+    """Say how many cells are missing, and where to find what they may hold."""
+    from princomp.data import statistics
+
+    missing, cells = int(statistics.column_faults(rows, center=False)[0].sum()), rows.shape[0] * rows.shape[1]
+    if not missing:
+        return []
+    return [
+        f"{missing} of {cells} cells ({missing / cells:.1%}) are missing: the fit uses the others. What the missing "
+        "ones probably hold, and how sure that is, is in imputed.csv."
+    ]
+
+
 METHOD = Method(
     name="probabilistic",
     estimator="ProbabilisticPCA",
     summary="a Gaussian model; cells may be missing and are filled in",
     options=tuple(option for option in PCA.options if option.name in SHARED),
+    choices=("ard", "bic", "evidence", "held-out"),
     tables=tables,
+    notes=notes,
 )

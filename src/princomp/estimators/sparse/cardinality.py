@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.certificates import CardinalityCertificate
+from princomp.certificates.cardinality import scaled
 from princomp.data import statistics
 from princomp.estimators.sparse.certificate import SparseCertificate
 from princomp.estimators.sparse.penalised import counts
@@ -24,6 +25,7 @@ from princomp.solvers.exchange import Product, Units
 Array = NDArray[Any]
 
 MOST_SQUARE = 2000  # columns up to which X'X is made, even if X is smaller: searching is quicker with it
+LEAST = float(np.finfo(np.float64).tiny)  # a bound below would have lost digits, and be none
 MOST_ROWS = 1000  # up to which the eigenvalues of XX' are computed for a bound
 
 
@@ -55,7 +57,8 @@ def solve(problem: Problem) -> Found:
     V = np.zeros((p, k))
     V[allowed] = cardinality.components(result.value, k)
     certificate = _certificate(problem, result, units, how_many, proofs)
-    return Found(V, {"V": V}, result.objective / problem.unit**2, replace(result, certificate=certificate))
+    objective = float(problem.squares_as_given(result.objective))
+    return Found(V, {"V": V}, objective, replace(result, certificate=certificate))
 
 
 # What is asked for
@@ -167,7 +170,7 @@ def _part(product: Product, allowed: Array, columns: Array, W: Array) -> Array:
 
 @dataclass
 class _Proofs:
-    """Proves components in covariance units, all features counted; remembers the proofs, by component."""
+    """Proves components in safe units, all features counted; remembers the proofs, by component, in the user's."""
 
     problem: Problem
     source: _Source
@@ -196,29 +199,25 @@ class _Proofs:
             callback=self.problem.tell,
             certifies=f"component {j + 1}" + (" given those before it" if j else ""),
         )
-        self.kept[j] = proof
-        scale = self.scale
-        vector = proof.vector[self.allowed]
-        return cardinality.Proof(vector, proof.lower * scale, proof.upper * scale, proof.nodes, proof.seconds)
-
-    @property
-    def scale(self) -> float:
-        """What a covariance is multiplied by to be S as it is solved."""
-        return self.problem.freedom * self.problem.unit**2
+        with np.errstate(over="ignore", under="ignore"):
+            kept = scaled(proof, 1 - int(np.frexp(self.problem.unit)[1]))  # the unit is a power of two
+        self.kept[j] = replace(kept, upper=max(kept.upper, LEAST))
+        vector, freedom = proof.vector[self.allowed], self.problem.freedom
+        return cardinality.Proof(vector, proof.lower * freedom, proof.upper * freedom, proof.nodes, proof.seconds)
 
     def matrix(self, found: Array) -> tuple[Array, bool]:
-        """Return what was left by the components found, in covariance units: a matrix, or data."""
+        """Return the covariance that the components found have left: a matrix, or data."""
         V = np.zeros((self.problem.width, found.shape[1]))
         V[self.allowed] = found
         kind = self.problem.parameters["deflation"]
         if self.source.S is not None:
-            return deflated(self.source.S / self.scale, V, kind), False
+            return deflated(self.source.S / self.problem.freedom, V, kind), False
         if self.source.X is None or kind == "hotelling":
             raise ValueError(
                 "certify=True needs the data in memory, and a deflation other than hotelling where there are more than "
                 f"{MOST_SQUARE} features. Fit a sample of the rows, or call fit_covariance."
             )
-        return cardinality.deflated_array(self.source.X / np.sqrt(self.scale), V, kind), True
+        return cardinality.deflated_array(self.source.X / np.sqrt(self.problem.freedom), V, kind), True
 
 
 def deflated(S: Array, components: Array, kind: str) -> Array:
@@ -237,8 +236,8 @@ def _certificate(
     lower, upper, seconds = np.zeros(k), np.full(k, np.inf), np.zeros(k)  # infinite for what is not done
     nodes, features = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64)
     seconds[:done], nodes[:done] = value["seconds"], value["nodes"]
-    with np.errstate(over="ignore"):
-        lower[:done], upper[:done] = value["captured"] / proofs.scale, value["upper"] / proofs.scale
+    lower[:done] = problem.squares_as_given(value["captured"] / problem.freedom)
+    upper[:done] = np.maximum(problem.squares_as_given(value["upper"] / problem.freedom), LEAST)
     for j, proof in proofs.kept.items():
         lower[j], upper[j] = proof.lower, proof.upper
     if isinstance(how_many, float):

@@ -78,23 +78,35 @@ class SparseCertificate(Certificate):
         return [*said, f"Of all {k} components, {int(proved.sum())} are proved best."] if k > most else said
 
     def _sentence(self, j: int) -> str:
-        begin, given = f"Component {j + 1}, variance {self.lower[j]:.4g}", " given those before it" if j else ""
+        lower, upper, given = self.lower[j], self.upper[j], " given those before it" if j else ""
+        begin = f"Component {j + 1}, variance {lower:.4g}"
         if self.proved[j]:
             return f"{begin}: proved best{given}."
         count = int(self.features[j])
         of = f"{count} {self.unit}{'' if count == 1 else 's'}"
-        more = self.upper[j] / self.lower[j] - 1 if self.lower[j] > 0 else np.inf
-        return f"{begin}: no component of {of} can have more than {percent(more)} more variance{given}."
+        if not np.isfinite(upper):
+            why = "" if np.isfinite(lower) else ", the numbers being too large"
+            return f"{begin}: no bound is known{why}."
+        if lower <= 0:
+            return f"{begin}: no component of {of} has a variance above {upper:.2g}{given}."
+        return f"{begin}: no component of {of} can have more than {percent(upper / lower - 1)} more variance{given}."
+
+
+def without_variance(certificate: Certificate, k: int) -> SparseCertificate:
+    """Return what is known of k components of data that do not vary: zero is the best."""
+    nothing = {name: np.zeros(k) for name in ("lower", "upper", "seconds")}
+    none = {name: np.zeros(k, dtype=np.int64) for name in ("features", "nodes")}
+    return SparseCertificate(certificate.residual, certificate.tol, certificate.scope, **nothing, **none)
 
 
 def percent(share: float) -> str:
     """Return a share in per cent, rounded up: a bound must stay one.
 
-    >>> [percent(share) for share in (0.0227, 0.5, 1.2345, 2e-6, float("inf"))]
-    ['2.3 %', '50 %', '124 %', '0.0002 %', 'any %']
+    >>> [percent(share) for share in (0.0227, 0.5, 1.2345, 2e-6, 0.0)]
+    ['2.3 %', '50 %', '124 %', '0.0002 %', '0 %']
     """
-    if not np.isfinite(share):
-        return "any %"
+    if share <= 0:
+        return "0 %"
     digits = max(1 - int(np.floor(np.log10(max(100 * share, 1e-300)))), 0)
     shown = f"{np.ceil(100 * share * 10**digits - 1e-9) / 10**digits:.{digits}f}"
     return (shown.rstrip("0").rstrip(".") if digits else shown) + " %"

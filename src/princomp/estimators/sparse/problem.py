@@ -85,6 +85,11 @@ class Problem:
             return product
         return statistics.gram_apply(self.rows, V)
 
+    def squares_as_given(self, numbers: Any) -> Any:
+        """Return squares, or a variance, in the units of the user; infinite where these are too small for it."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(numbers, dtype=np.float64)[()] / self.unit / self.unit
+
     def number(self, name: str, otherwise: float) -> float:
         """Return a parameter as a number, or what stands for None."""
         value = self.parameters[name]
@@ -92,10 +97,13 @@ class Problem:
 
     def weights(self, alpha: Any) -> Array:
         """Return a weight for each component: one for all, or one each."""
-        weights = np.asarray(alpha, dtype=np.float64)
-        if weights.shape not in ((), (self.k,)) or not (weights >= 0).all():
-            raise ValueError(f"A penalty is a number of at least 0, or a list of {self.k} of them; got {alpha!r}.")
-        return np.broadcast_to(weights, (self.k,)).copy()
+        weights = np.asarray(alpha)
+        fits = weights.dtype.kind in "fiu" and weights.shape in ((), (self.k,))
+        if not fits or not np.isfinite(weights).all() or (weights < 0).any():
+            raise ValueError(
+                f"A penalty is a finite number of at least 0, or a list of {self.k} of them; got {alpha!r}."
+            )
+        return np.broadcast_to(weights, (self.k,)).astype(np.float64)
 
 
 @dataclass(frozen=True)
