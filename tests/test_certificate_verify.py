@@ -1,6 +1,7 @@
 """`certificates.verify` accepts what was proved, and nothing that was tampered with."""
 
 import ast
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 
 from cardinality_problems import KINDS, constraints, matrix
 from princomp import certificates
-from princomp.certificates import Kind, verify
+from princomp.certificates import CardinalityCertificate, Kind, Leaves, verify
+from princomp.certificates import cardinality as recheck
+from princomp.datasets import load_pitprops
 from princomp.solvers import branch_and_bound
 from princomp.solvers.branch_and_bound import prove
 
@@ -215,7 +218,86 @@ def groups_added(proof):
     return replace(proof, groups=(0, 0, *range(2, 20)))
 
 
+def support_named_twice(proof):
+    """Counted twice, an entry would raise the value."""
+    support = (*proof.support[1:], proof.support[1])
+    vector = np.zeros(20)
+    vector[list(support[:-1])] = 1 / np.sqrt(len(support) - 1)
+    return replace(proof, vector=vector, support=support, include=())
+
+
+def support_from_the_end(proof):
+    return replace(proof, support=(proof.support[0] - 20, *proof.support[1:]))
+
+
+def support_not_whole(proof):
+    return replace(proof, support=tuple(feature + 0.5 for feature in proof.support))
+
+
+def exclude_as_a_mask(proof):
+    return replace(proof, exclude=tuple(feature in proof.exclude for feature in range(20)))
+
+
+def weights_complex(proof):
+    return point_of(proof, lambda units, weights, shift: (units, weights + 0j, shift))
+
+
+def weights_of_objects(proof):
+    return point_of(proof, lambda units, weights, shift: (units, weights.astype(object), shift))
+
+
+def units_of_point_not_whole(proof):
+    return point_of(proof, lambda units, weights, shift: (units + 0.25, weights, shift))
+
+
+def vector_complex(proof):
+    return replace(proof, vector=proof.vector + 0j)
+
+
+def unit_infinite(proof):
+    return with_leaves(proof, unit=changed(proof.leaves.unit.astype(float), 0, np.inf))
+
+
+def leaves_missing(proof):
+    return replace(proof, leaves=None)
+
+
+def lower_missing(proof):
+    return replace(proof, lower=None)
+
+
+def upper_infinite(proof):
+    return replace(proof, upper=np.inf)
+
+
+def nonzeros_not_whole(proof):
+    return replace(proof, nonzeros=float(proof.nonzeros))
+
+
+def groups_too_many(proof):
+    return replace(proof, groups=(0, *range(20)))
+
+
+def no_certificate(proof):
+    return proof.upper
+
+
 TAMPERED = [
+    support_named_twice,
+    support_from_the_end,
+    support_not_whole,
+    exclude_as_a_mask,
+    weights_complex,
+    weights_of_objects,
+    units_of_point_not_whole,
+    vector_complex,
+    unit_infinite,
+    leaves_missing,
+    lower_missing,
+    upper_infinite,
+    nonzeros_not_whole,
+    groups_too_many,
+    no_certificate,
     missing_leaf,
     branch_replaced_by_leaf,
     one_child_twice,
@@ -283,6 +365,59 @@ def test_what_was_tampered_with_is_rejected(S, proof, tamper):
 )
 def test_another_matrix_is_rejected(S, proof, change):
     assert not verify(change(S), proof)
+
+
+def forged(S, k, weights):
+    """A certificate of one leaf, its bound as verify computes it from the weights as they are."""
+    p = len(S)
+    tree = Leaves(*(np.array([number]) for number in (-1, -1, -1, int(Kind.DUAL), 0, 0.0)))
+    tree = replace(tree, points=((np.arange(p), weights, np.zeros(p)),))
+    claim = CardinalityCertificate(float(S[0, 0]), 0.0, np.eye(p)[0], (0,), k, tree)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+        matrix = recheck._Matrix(S, claim, False)
+        bound = recheck._dual(matrix, tree.points[0], np.zeros(0, dtype=int), np.arange(p), k)
+    return replace(claim, upper=max(bound, claim.lower), leaves=replace(tree, bound=np.array([bound])))
+
+
+@pytest.mark.parametrize("kind", ["complex", "wrapping"])
+def test_weights_that_are_no_real_numbers_forge_no_proof(kind):
+    S = 5120 * load_pitprops().correlation
+    p = len(S)
+    if kind == "complex":  # the square of an imaginary weight is negative
+        weights = 1j * (np.triu(np.sqrt(abs(S)), 1) - np.tril(np.sqrt(abs(S)), -1))
+    else:  # 256 * 256 is 0 in 16 bits
+        weights = np.where(np.tri(p, k=-1) > 0, np.round(abs(S) / 256), 256.0).astype(np.int16)
+        np.fill_diagonal(weights, 0)
+    best = prove(S, 3, support=[0, 1, 2]).lower
+    claim = forged(S, 3, weights)
+    assert claim.upper < 0.9 * best, "the claim must be false"
+    assert not verify(S, claim)
+    honest = forged(S, 3, np.sqrt(abs(S)))  # the same made from real weights is a proof
+    assert honest.upper >= best
+    assert verify(S, honest)
+
+
+def test_a_value_is_that_of_the_vector():
+    S = load_pitprops().correlation
+    proof = prove(S, 1, support=[0])
+    twice = replace(proof, vector=np.eye(13)[0], support=(0, 0), lower=4.0, upper=4.0)
+    assert not verify(S, twice)
+    assert not verify(S, replace(twice, vector=np.eye(13)[12], support=(-1, 12)))
+
+
+@pytest.mark.parametrize("size", [1e300, 1e160, 1e-160, 1e-300])
+def test_of_any_size(S, size):
+    proof = proof_of(size / 64 * S, node_limit=12)
+    assert np.isfinite(proof.upper)
+    assert verify(size / 64 * S, proof)
+    assert not verify(size / 63 * S, proof)
+    assert not verify(size / 64 * S, upper_deflated(proof))
+
+
+@pytest.mark.parametrize("given", [None, "S", 5.0, np.ones((20, 20)) + 0j, np.zeros((0, 20))])
+def test_what_is_no_matrix_is_rejected(proof, given):
+    assert not verify(given, proof)
 
 
 def test_trace_needs_a_positive_semidefinite_matrix():

@@ -4,8 +4,9 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
-from princomp import ProbabilisticPCA, plots
+from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, plots
 from princomp.datasets import load_tobamovirus
 
 pytestmark = pytest.mark.needs("matplotlib")
@@ -68,6 +69,55 @@ def test_likelihoods_along_a_path(axes):
 def test_wrong_components(model):
     with pytest.raises(ValueError, match=r"two different numbers from 0 to 2, got \(0, 3\)"):
         plots.posterior_scores(model, load_tobamovirus().X, components=(0, 3))
+
+
+def test_wrong_labels_and_truth(model):
+    X = load_tobamovirus().X
+    with pytest.raises(ValueError, match="labels must have one entry per row, 38, got 2"):
+        plots.posterior_scores(model, X, labels=[0, 1])
+    with pytest.raises(ValueError, match=r"truth must have the shape of X, \(38, 18\), got \(2, 2\)"):
+        plots.imputed_cells(model, X, truth=np.zeros((2, 2)))
+
+
+def test_models_that_cannot_be_drawn(model):
+    X = load_tobamovirus().X
+    with pytest.raises(ValueError, match="one component"):
+        plots.posterior_scores(ProbabilisticPCA(1).fit(X), X)
+    for other in (PCA(2).fit(X), ProbabilisticPCAMixture(2, random_state=0).fit(X)):
+        with pytest.raises(TypeError, match=f"a fitted ProbabilisticPCA, got {type(other).__name__}"):
+            plots.posterior_scores(other, X)
+    for draw in (plots.posterior_scores, plots.imputed_cells, lambda model, X: plots.likelihood_path([model])):
+        with pytest.raises(NotFittedError):
+            draw(ProbabilisticPCA(2), X)
+    with pytest.raises(ValueError, match="give fit_covariance the number of samples"):
+        plots.likelihood_path([model, ProbabilisticPCA(2).fit_covariance(np.cov(X.T))])
+    with pytest.raises(ValueError, match="no model to draw"):
+        plots.likelihood_path([])
+
+
+def test_only_some_of_the_cells(model, axes):
+    X = load_tobamovirus().X
+    X[:25, :2] = np.nan
+    assert plots.imputed_cells(model, X, most=5, axes=axes).get_xlabel() == "5 of 50 missing cells, row by row"
+
+
+def test_frames_keep_their_names(axes):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(load_tobamovirus().X, columns=[f"acid {j}" for j in range(18)])
+    frame.iloc[3, 4] = np.nan
+    model = ProbabilisticPCA(2).fit(frame)
+    plots.imputed_cells(model, frame, truth=frame.fillna(0.0), axes=axes)
+    plots.posterior_scores(model, frame, axes=axes)
+
+
+def test_likelihoods_of_weighted_rows(axes):
+    X = load_tobamovirus().X
+    weight = np.arange(38) % 3
+    models = [ProbabilisticPCA(k).fit(X, sample_weight=weight) for k in (1, 2)]
+    repeated = np.repeat(X, weight, axis=0)
+    plots.likelihood_path(models, axes=axes)
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), [model.score(repeated) for model in models])
+    assert [model.total_weight_ for model in models] == [len(repeated)] * 2
 
 
 def test_without_matplotlib(model, monkeypatch):

@@ -5,10 +5,12 @@ Only public attributes and methods of estimators are used. ``pip install "princo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,15 +61,23 @@ def posterior_scores(
     >>> axes.get_xlabel()
     'latent score 1'
     """
-    first, second = components
+    _check_model(model, "posterior", "ProbabilisticPCA")
     k = model.n_components_
+    if k < 2:
+        raise ValueError("The model has one component, and two scores are to be drawn: fit one with at least 2.")
+    components = tuple(components)
+    if len(components) != 2:
+        raise ValueError(f"components must be two different numbers from 0 to {k - 1}, got {components}.")
+    first, second = components
     if not (0 <= first < k and 0 <= second < k and first != second):
         raise ValueError(f"components must be two different numbers from 0 to {k - 1}, got {components}.")
-    axes = axes or _new_axes()
     mean, covariance = (np.asarray(part) for part in model.posterior(X))
-    centres = mean[:, components]
+    if labels is not None and len(labels) != len(mean):
+        raise ValueError(f"labels must have one entry per row, {len(mean)}, got {len(labels)}.")
+    axes = axes or _new_axes()
+    centres = mean[:, [first, second]]
     # The columns of the root of a covariance are the ellipse's axes, whatever their order.
-    values, vectors = np.linalg.eigh(covariance[:, components][:, :, components])
+    values, vectors = np.linalg.eigh(covariance[:, [first, second]][:, :, [first, second]])
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     outlines = centres[:, :, None] + deviations * roots @ np.array([np.cos(OUTLINE), np.sin(OUTLINE)])
     groups = np.zeros(len(centres)) if labels is None else np.asarray(labels)
@@ -94,7 +104,7 @@ def imputed_cells(
     model : ProbabilisticPCA or ProbabilisticPCAMixture
         Fitted.
     X : (n, p) array-like
-        Data in memory; NaN = missing.
+        Data; NaN = missing.
     truth : (n, p) array-like, optional
         What the cells really hold, if it is known: drawn beside.
     deviations : float, default 1.6449
@@ -118,10 +128,13 @@ def imputed_cells(
     >>> plots.imputed_cells(ProbabilisticPCA(2).fit(X), X).get_xlabel()
     '8 missing cells, row by row'
     """
-    X = np.asarray(X, dtype=np.float64)
+    _check_model(model, "impute", "ProbabilisticPCA or ProbabilisticPCAMixture")
     filled, deviation = (np.asarray(part) for part in model.impute(X, return_std=True))
-    i, j = np.nonzero(np.isnan(X))
+    i, j = np.nonzero(deviation)  # 0 of an observed cell
+    cells = len(i)
     i, j = i[:most], j[:most]
+    if truth is not None and np.shape(truth) != filled.shape:
+        raise ValueError(f"truth must have the shape of X, {filled.shape}, got {np.shape(truth)}.")
     axes = axes or _new_axes()
     place = np.arange(len(i))
     bars = deviations * deviation[i, j]
@@ -129,7 +142,8 @@ def imputed_cells(
     if truth is not None:
         axes.scatter(place, np.asarray(truth)[i, j], marker="x", s=24, color=COLOURS[3], zorder=3, label="true value")
         axes.legend()
-    axes.set(xlabel=f"{len(i)} missing cells, row by row", ylabel="value")
+    shown = f"{cells} missing cells" if len(i) == cells else f"{len(i)} of {cells} missing cells"
+    axes.set(xlabel=f"{shown}, row by row", ylabel="value")
     return axes
 
 
@@ -160,10 +174,17 @@ def likelihood_path(models: Any, X: Any = None, *, axes: Axes | None = None) -> 
     >>> axes.get_xlabel()
     'components'
     """
-    models = sorted(models, key=lambda model: model.n_components_)
+    models = list(models) if isinstance(models, Iterable) else [models]
+    if not models:
+        raise ValueError("There is no model to draw: give a list of fitted ones.")
+    for model in models:
+        _check_model(model, "total_weight_", "ProbabilisticPCA")
+        if model.log_likelihood_ is None:
+            raise ValueError("A model has no likelihood: give fit_covariance the number of samples, n_samples.")
+    models.sort(key=lambda model: model.n_components_)
     counts = [model.n_components_ for model in models]
     axes = axes or _new_axes()
-    seen = [model.log_likelihood_ / model.n_samples_ for model in models]
+    seen = [model.log_likelihood_ / model.total_weight_ for model in models]
     axes.plot(counts, seen, "o-", ms=4, color=COLOURS[0], label="data of the fit")
     if X is not None:
         unseen = [model.score(X) for model in models]
@@ -173,6 +194,13 @@ def likelihood_path(models: Any, X: Any = None, *, axes: Axes | None = None) -> 
         axes.legend()
     axes.set(xlabel="components", ylabel="log-likelihood per row", xticks=counts)
     return axes
+
+
+def _check_model(model: Any, needed: str, kinds: str) -> None:
+    """Complain about a model of another kind, or one that is not fitted."""
+    if not hasattr(type(model), needed):
+        raise TypeError(f"This picture is of a fitted {kinds}, got {type(model).__name__}.")
+    check_is_fitted(model)
 
 
 def _new_axes() -> Axes:

@@ -1,5 +1,7 @@
 """Mixtures of probabilistic PCA: against formulae written out row by row, and on groups that are known."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -175,6 +177,105 @@ def test_scale_and_single_precision():
     assert adjusted_rand_score(groups, single.predict(X.astype(np.float32))) > 0.9
 
 
+# --- scales, collapse, crossing ------------------------------------------------------------------------------
+
+
+def income_and_age(seed, n=300):
+    """Two groups in columns whose variances differ by 1e7."""
+    rng = np.random.default_rng(seed)
+    income = np.append(rng.normal(30_000, 8_000, n), rng.normal(90_000, 15_000, n))
+    age = np.append(rng.normal(30, 4, n), rng.normal(55, 4, n))
+    return np.column_stack([income, age]), np.repeat([0, 1], n)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_of_very_different_scales(seed):
+    X, groups = income_and_age(seed)
+    model = ProbabilisticPCAMixture(1, random_state=0).fit(X)
+    assert adjusted_rand_score(groups, model.predict(X)) > 0.95
+    assert (np.abs(np.sqrt(model.noise_variance_) - 4) < 0.6).all()  # of age
+    thousands = ProbabilisticPCAMixture(1, random_state=0).fit(X * [1e-3, 1])
+    same = thousands.log_likelihood_ - len(X) * np.log(1e3)
+    assert model.log_likelihood_ == pytest.approx(same, abs=1e-5 * X.size)
+    one = ProbabilisticPCAMixture(1, n_clusters=1, random_state=0).fit(X)
+    assert one.log_likelihood_ == pytest.approx(ProbabilisticPCA(1).fit(X).log_likelihood_, rel=1e-7)
+
+
+@pytest.mark.parametrize("gap", [1e3, 1e6, 1e8])
+def test_clusters_far_apart(gap):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 1)) + 0.5 * rng.normal(size=(100, 3))
+    parts = [ProbabilisticPCA(1).fit(rows) for rows in (X[:60], X[60:])]
+    X[60:] += gap
+    model = ProbabilisticPCAMixture(1, random_state=0).fit(X)
+    assert np.allclose(model.noise_variance_, [part.noise_variance_ for part in parts], rtol=1e-3)
+    gaps = X[[0, 99]]
+    gaps[:, 0] = np.nan
+    filled, deviation = model.impute(gaps, return_std=True)
+    assert np.abs(filled - X[[0, 99]]).max() < 4
+    assert np.allclose(deviation[:, 0], [part.impute(gaps[:1], return_std=True)[1][0, 0] for part in parts], rtol=1e-3)
+
+
+@pytest.mark.parametrize("n_init", [5, 12])
+def test_an_outlier_does_not_shrink_the_others_to_points(n_init):
+    X, groups = two_planes()
+    X = np.vstack([X, np.full(6, 1e5)])
+    with pytest.warns(UserWarning, match="1 of 3 clusters"):
+        model = ProbabilisticPCAMixture(2, n_clusters=3, n_init=n_init, random_state=0).fit(X)
+    assert adjusted_rand_score(groups, model.predict(X)[:-1]) > 0.9
+    assert np.allclose(model.noise_variance_[:2], 0.09, rtol=0.3)
+
+
+def test_a_few_points_each_several_times_are_said_to_be_so():
+    points = np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+    with pytest.warns(UserWarning, match="3 of 3 clusters have no noise left") as caught:
+        model = ProbabilisticPCAMixture(1, n_clusters=3, random_state=0).fit(np.repeat(points, 10, axis=0))
+    assert len(caught) == 1
+    assert np.isfinite(model.score_samples(points)).all()
+
+
+def crossing(seed, p=3, n=200):
+    """Two groups with the same mean, long in different directions."""
+    rng = np.random.default_rng(seed)
+    scales = np.full((2, p), 0.3)
+    scales[0, 0] = scales[1, 1] = 3.0
+    return np.vstack([rng.normal(size=(n, p)) * scale for scale in scales]), np.repeat([0, 1], n), scales
+
+
+@pytest.mark.parametrize(("seed", "p"), [(0, 3), (1, 3), (2, 3), (3, 3), (0, 10), (1, 30)])
+def test_clusters_that_cross(seed, p):
+    X, groups, scales = crossing(seed, p)
+    densities = [multivariate_normal(np.zeros(p), np.diag(scale**2)).logpdf(X) for scale in scales]
+    truth = np.logaddexp(*densities).sum() - len(X) * np.log(2)
+    best = adjusted_rand_score(groups, np.argmax(densities, axis=0))  # that knowing the truth gives
+    for random_state in range(3):
+        model = ProbabilisticPCAMixture(1, random_state=random_state).fit(X)
+        assert model.log_likelihood_ > truth
+        assert adjusted_rand_score(groups, model.predict(X)) > best - 0.1
+
+
+def test_order_and_repetition_do_not_matter_to_the_starts():
+    X, _, _ = crossing(4)
+    weight = np.random.default_rng(0).integers(1, 4, len(X))
+    order = np.random.default_rng(1).permutation(weight.sum())
+    weighted = ProbabilisticPCAMixture(1, random_state=0).fit(X, sample_weight=weight)
+    repeated = ProbabilisticPCAMixture(1, random_state=0).fit(np.repeat(X, weight, axis=0)[order])
+    assert weighted.log_likelihood_ == pytest.approx(repeated.log_likelihood_, rel=1e-9)
+    assert np.allclose(weighted.responsibilities(X), repeated.responsibilities(X), atol=1e-6)
+    tiny = ProbabilisticPCAMixture(1, random_state=0).fit(X, sample_weight=1e-9 * weight)
+    assert np.allclose(tiny.responsibilities(X), weighted.responsibilities(X), atol=1e-4)
+
+
+def test_variance_out_of_range():
+    X, _ = two_planes(n=40)
+    with pytest.raises(ValueError, match="more than float32 holds"):
+        ProbabilisticPCAMixture().fit((1e25 * X).astype(np.float32))
+    with pytest.raises(ValueError, match="too small for float64"):
+        ProbabilisticPCAMixture().fit(1e-160 * X)
+    with pytest.raises(ValueError, match="from 1e-100 to 1e\\+100, got 1e\\+300"):
+        ProbabilisticPCAMixture().fit(X, sample_weight=np.full(40, 1e300))
+
+
 @pytest.mark.parametrize(
     ("how", "message"),
     [
@@ -204,4 +305,7 @@ def test_infinite_cells_and_empty_columns_are_named():
 
 @parametrize_with_checks([ProbabilisticPCAMixture(), ProbabilisticPCAMixture(1, n_clusters=3)])
 def test_common_checks(estimator, check):
-    check(estimator)
+    with warnings.catch_warnings():
+        # Some of the data of the checks are a few points, each several times, of which the estimator warns.
+        warnings.simplefilter("ignore", UserWarning)
+        check(estimator)

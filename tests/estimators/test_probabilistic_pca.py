@@ -190,6 +190,31 @@ def test_rotation_leaves_the_model_alone():
         ProbabilisticPCA(3, rotation=np.ones((3, 3))).fit(X)
 
 
+def test_the_result_holds_the_rotated_weights():
+    R = orthonormal(np.random.default_rng(0), 3, 3)
+    for X in (virus(), holes(virus(), 0.1, 0)):
+        model = ProbabilisticPCA(3, rotation=R).fit(X)
+        np.testing.assert_array_equal(model.result_.value["W"], model.weights_)
+
+
+@pytest.mark.parametrize(
+    ("rotation", "message"),
+    [
+        (np.full((2, 2), np.nan), "differs from I by nan"),
+        (np.ones((2, 2)), "R R' = I; this R R' differs from I by 2"),
+        (np.eye(3), r"shape \(2, 2\), got one of shape \(3, 3\)"),
+    ],
+)
+def test_wrong_rotation(rotation, message):
+    with pytest.raises(ValueError, match=message):
+        ProbabilisticPCA(2, rotation=rotation).fit(virus())
+
+
+def test_evidence_with_few_rows():
+    with pytest.raises(ValueError, match=r'n_components="evidence" needs at least as many samples .* got 8 and 18'):
+        ProbabilisticPCA("evidence").fit(virus()[:8])
+
+
 def test_fit_covariance():
     X = virus()
     S = covariance(X)
@@ -392,6 +417,35 @@ def test_column_without_cells(observe):
         ProbabilisticPCA(2).fit(frame)
 
 
+def test_words_about_columns_without_cells():
+    X = virus()
+    X[:5, 6] = np.nan
+    weight = np.append(np.ones(5), np.zeros(33))
+    with pytest.raises(ValueError, match="Column 6 has no observed cell in rows with a weight"):
+        ProbabilisticPCA(2).fit(X, sample_weight=weight)
+    with pytest.raises(ValueError, match="X has no observed cell: all are NaN"):
+        ProbabilisticPCA(2).fit(np.full((5, 3), np.nan))
+
+
+def test_all_components_there_are_with_a_missing_cell():
+    """One is left for the noise; data of rank 2 have 2."""
+    rng = np.random.default_rng(0)
+    full, wide = low_rank(60, 6, 3, missing=0.0), rng.normal(size=(10, 20))
+    full[0, 0] = wide[0, 0] = np.nan
+    assert ProbabilisticPCA().fit(full).n_components_ == 5
+    model = ProbabilisticPCA().fit(wide)
+    assert model.n_components_ == 8
+    assert model.noise_variance_ > 1e-3
+    flat = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 6))
+    gaps = flat.copy()
+    gaps[0, 0] = np.nan
+    for random_state in range(4):
+        with pytest.warns(UserWarning, match="2 components leave nothing of X"):
+            model = ProbabilisticPCA(random_state=random_state).fit(gaps)
+        assert model.n_components_ == 2
+        np.testing.assert_allclose(model.impute(gaps), flat, atol=1e-10)
+
+
 def test_nearly_all_cells_missing(observe):
     X = low_rank(4000, 20, 2, missing=0.99)
     model = ProbabilisticPCA(2).fit(X)
@@ -530,7 +584,9 @@ def test_methods_that_need_complete_data():
         ProbabilisticPCA("evidence").fit(X)
 
 
-@pytest.mark.parametrize("weight", [np.ones(3), -np.ones(38), np.zeros(38), np.full(38, np.nan)])
+@pytest.mark.parametrize(
+    "weight", [np.full(38, 1e300), np.full(38, 1e-300), np.ones(3), -np.ones(38), np.zeros(38), np.full(38, np.nan)]
+)
 def test_weights_that_mean_nothing(weight):
     with pytest.raises(ValueError, match="sample_weight must"):
         ProbabilisticPCA(2).fit(virus(), sample_weight=weight)
@@ -591,6 +647,56 @@ def test_a_choice_at_its_limit_says_so():
     with pytest.warns(UserWarning, match="Raise max_components"):
         ProbabilisticPCA("ard").fit(X)
     assert ProbabilisticPCA("ard", max_components=80).fit(X).n_components_ == 60
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "rank", "missing"), [(20, 50, 2, 0.001), (40, 100, 3, 0.1), (50, 200, 3, 0.05), (60, 48, 3, 0.1)]
+)
+def test_relevance_with_more_columns_than_rows(n, p, rank, missing):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = 3 * rng.normal(size=(n, rank)) @ rng.normal(size=(rank, p)) + rng.normal(size=(n, p))
+        gaps = holes(X, missing, seed)
+        gaps[0, 0] = np.nan
+        model = ProbabilisticPCA("ard", random_state=0).fit(gaps)
+        assert model.n_components_ == ProbabilisticPCA("ard").fit(X).n_components_ == rank
+        assert 0.7 < model.noise_variance_ < 1.1
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_bic_does_not_take_a_model_without_noise(missing):
+    for seed, shape in enumerate([(10, 30), (20, 100), (30, 200)]):
+        X = np.random.default_rng(seed).normal(size=shape)
+        if missing:
+            X[0, 0] = np.nan
+        model = ProbabilisticPCA("bic", random_state=0).fit(X)
+        assert model.n_components_ == 1
+        assert model.noise_variance_ > 0.5
+    with pytest.warns(UserWarning, match="chose 3 for 5 rows"):
+        assert ProbabilisticPCA("bic", random_state=0).fit(X[:5]).noise_variance_ > 0.01
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("choice", ["bic", "ard"])
+def test_the_rank_of_data_without_noise_is_chosen(choice, missing):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 6))
+    if missing:
+        X[0, 0] = np.nan
+    with pytest.warns(UserWarning, match="2 components leave nothing of X"):
+        assert ProbabilisticPCA(choice, random_state=0).fit(X).n_components_ == 2
+
+
+@pytest.mark.parametrize("choice", ["bic", "ard", "held-out"])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_weights_that_sum_to_less_than_one_are_relative(choice, missing):
+    X = holes(planted(0, 120, 20), missing, 0)
+    found = [
+        ProbabilisticPCA(choice, random_state=0).fit(X, sample_weight=np.full(120, each)).n_components_
+        for each in (1.0, 1e-4, 1e-20)
+    ]
+    assert found == [5, 5, 5]
+    assert ProbabilisticPCA("bic", max_components=20).fit(planted(0, 120, 20)).n_components_ == 5
 
 
 # --- storages, weights, precision ---------------------------------------------------------------------------
@@ -700,6 +806,21 @@ def test_extreme_units(unit, missing):
 def test_variance_that_overflows_is_refused(missing):
     with pytest.raises(ValueError, match="more than float64 holds"):
         ProbabilisticPCA(2).fit(low_rank(100, 8, 2, missing=missing) * 1e200)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize(
+    ("factor", "dtype", "message"),
+    [
+        (1e25, np.float32, "more than float32 holds.*or give it as float64"),
+        (1e-25, np.float32, "too small for float32"),
+        (1e-160, np.float64, "too small for float64. Multiply X by a constant"),
+        (1e-300, np.float64, "too small for float64"),
+    ],
+)
+def test_variance_out_of_range_is_refused(factor, dtype, message, missing):
+    with pytest.raises(ValueError, match=message):
+        ProbabilisticPCA(2).fit((low_rank(100, 8, 2, missing=missing) * factor).astype(dtype))
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])

@@ -2,6 +2,7 @@
 
 import tracemalloc
 import warnings
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -144,6 +145,52 @@ def test_scale_of_the_data(wine, size):
     np.testing.assert_allclose(scaled.certificate_.gap, usual.certificate_.gap, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["schur", "projection", "generalised", "hotelling"])
+@pytest.mark.parametrize("power", [77, 150, -77, -150])
+def test_proofs_of_data_of_any_size(wine, kind, power):
+    how = {"nonzeros": 3, "certify": True, "deflation": kind}
+    X = (wine - wine.mean(axis=0)) / wine.std(axis=0)
+    usual, sized = SparsePCA(3, **how).fit(X), SparsePCA(3, **how).fit(10.0**power * X)
+    np.testing.assert_allclose(sized.components_, usual.components_, atol=1e-9)
+    assert sized.certificate_.proved.all()
+    S = np.cov((10.0**power * X).T)
+    for j, proof in enumerate(sized.certificate_.proofs):
+        assert certificates.verify(sized.deflated_covariance(S, j), proof)
+
+
+@pytest.mark.parametrize("size", [1e300, 1e-300])
+@pytest.mark.parametrize("scale", [False, True])
+def test_covariances_of_any_size(pitprops, size, scale):
+    how = {"nonzeros": 4, "certify": True, "scale": scale}
+    usual, sized = SparsePCA(3, **how).fit_covariance(pitprops), SparsePCA(3, **how).fit_covariance(size * pitprops)
+    np.testing.assert_allclose(sized.components_, usual.components_, atol=1e-9)
+    factor = 1.0 if scale else size
+    np.testing.assert_allclose(sized.certificate_.upper / factor, usual.certificate_.upper, rtol=1e-9)
+    np.testing.assert_allclose(sized.explained_variance_ / factor, usual.explained_variance_, rtol=1e-9)
+    for j, proof in enumerate(sized.certificate_.proofs):
+        assert certificates.verify(sized.deflated_covariance(size * pitprops, j), proof)
+
+
+@pytest.mark.parametrize("certify", [False, True])
+def test_variances_that_are_no_numbers(wine, certify, tmp_path):
+    how = {"nonzeros": 3, "certify": certify}
+    usual = SparsePCA(2, **how).fit(wine)
+    large, less, small = (SparsePCA(2, **how).fit(size * wine) for size in (1e160, 1e-157, 1e-200))
+    for sized in (large, less, small):
+        np.testing.assert_allclose(sized.components_, usual.components_, atol=1e-9)
+        assert not sized.certificate_.proved.any()  # no such thing can be said of these numbers
+        save(sized, tmp_path / "m.princomp")
+        assert str(load(tmp_path / "m.princomp").certificate_) == str(sized.certificate_)
+    assert np.isinf(large.certificate_.upper).all()
+    assert str(large.certificate_).startswith(
+        "Component 1, variance inf: no bound is known, the numbers being too large"
+    )
+    assert not small.certificate_.lower.any()
+    for sized in (less, small):
+        assert (sized.certificate_.upper >= sized.certificate_.lower).all()
+        assert (sized.certificate_.upper > 0).all()
+
+
 # --- what may be chosen -------------------------------------------------------------------------------
 
 
@@ -174,6 +221,40 @@ def test_groups_and_signs(wine):
     assert (SparsePCA(2, nonzeros=2, groups=labels, scale=True).fit(wine).components_ == sparse.components_).all()
     assert "groups can have" in str(sparse.certificate_)
     assert (SparsePCA(3, nonzeros=4, nonnegative=True, scale=True).fit(wine).components_ >= 0).all()
+
+
+def best_nonnegative(S):
+    """The best on every set of features on which the leading eigenvector has one sign."""
+    best = 0.0
+    for size in range(1, len(S) + 1):
+        for which in combinations(range(len(S)), size):
+            values, vectors = np.linalg.eigh(S[np.ix_(which, which)])
+            if (vectors[:, -1] >= -1e-12).all() or (vectors[:, -1] <= 1e-12).all():
+                best = max(best, values[-1])
+    return best
+
+
+def test_nonnegative_loadings_may_use_fewer_features():
+    S = 2.5 * np.eye(4) - 0.5  # (1, 1, 1, 1) is an eigenvector, of the smallest eigenvalue
+    for groups in (None, [0, 0, 1, 1], [0, 0, 0, 0]):
+        how = {"nonzeros": 4 if groups is None else max(groups) + 1, "nonnegative": True, "groups": groups}
+        assert SparsePCA(1, **how).fit_covariance(S).certificate_.lower[0] == pytest.approx(2.0)
+    for seed in range(20):
+        S = np.cov(np.random.default_rng(seed).standard_normal((40, 8)).T)
+        found = SparsePCA(1, nonzeros=8, nonnegative=True).fit_covariance(S)
+        assert found.certificate_.lower[0] == pytest.approx(best_nonnegative(S), rel=1e-9)
+        assert (found.components_ >= 0).all()
+
+
+def test_features_that_do_not_vary_forced_in():
+    X = factor(20, 6, size=2)
+    X[:, 3:5] = 1.0
+    sparse = SparsePCA(1, nonzeros=2, include=[3, 4], nonnegative=True).fit(X)
+    assert sparse.certificate_.lower[0] == 0.0
+    sparse = SparsePCA(1, nonzeros=3, include=[3], certify=True).fit(X)
+    assert sparse.components_[0, 3] == 0.0  # forced in, with a loading of 0
+    assert 3 in sparse.certificate_.proofs[0].support
+    assert np.count_nonzero(sparse.components_) == 2
 
 
 def test_the_formulation_follows_from_the_parameters(wine):
@@ -278,6 +359,62 @@ def test_the_cheap_bound_holds(pitprops):
         assert cheap.gap == pytest.approx(gap)
 
 
+def test_scale_in_full_precision(wine, tmp_path):
+    single = wine.astype(np.float32)
+    sparse = SparsePCA(2, nonzeros=4, scale=True, certify=True).fit(single)
+    assert sparse.scale_.dtype == np.float32
+    S = np.cov(single.astype(np.float64).T)
+    save(sparse, tmp_path / "m.princomp")
+    for model in (sparse, load(tmp_path / "m.princomp")):
+        for j, proof in enumerate(model.certificate_.proofs):
+            assert certificates.verify(model.deflated_covariance(S, j), proof)
+
+
+def test_data_that_do_not_vary_have_a_certificate():
+    with pytest.warns(UserWarning, match="does not vary"):
+        sparse = SparsePCA(2, nonzeros=2, certify=True).fit(np.ones((5, 3)))
+    certificate = sparse.certificate_
+    assert certificate.lower.tolist() == certificate.upper.tolist() == [0.0, 0.0]
+    assert certificate.proved.all()
+    assert certificate.scope == "global"
+
+
+@pytest.mark.parametrize("certify", [False, True])
+def test_nothing_left_but_rounding_is_not_proved(certify):
+    S = np.diag([1.0, 1e-20])
+    with pytest.warns(UserWarning, match="the others leave nothing"):
+        sparse = SparsePCA(2, nonzeros=1, certify=certify).fit_covariance(S)
+    certificate = sparse.certificate_
+    assert certificate.proved.tolist() == [True, False]
+    assert 1e-20 <= certificate.upper[1] <= 1e-12
+    assert certificate.sentences()[1].startswith("Component 2, variance 0: no component of 1 feature has a variance")
+
+
+def test_deflated_covariance_is_that_of_the_fit(pitprops, wine):
+    sparse = SparsePCA(2, nonzeros=5, certify=True, deflation="projection").fit_covariance(pitprops)
+    assert sparse.deflation_ == "projection"
+    sparse.set_params(deflation="hotelling")
+    assert certificates.verify(sparse.deflated_covariance(pitprops, 1), sparse.certificate_.proofs[1])
+    for component in (-1, 3, 1.0, True, None):
+        with pytest.raises(ValueError, match="component must be an integer from 0 to 2"):
+            sparse.deflated_covariance(pitprops, component)
+    with pytest.raises(ValueError, match=r"S must be the \(13, 13\) covariance"):
+        sparse.deflated_covariance(pitprops[:5, :5], 1)
+    together = SparsePCA(2, alpha_share=0.1, random_state=0).fit(wine)
+    assert together.deflation_ is None
+    with pytest.raises(ValueError, match='"dictionary" finds its components together'):
+        together.deflated_covariance(np.cov(wine.T), 1)
+
+
+def test_words_of_a_fit_that_was_stopped(wine):
+    with pytest.warns(ConvergenceWarning, match="Stopped by the callback"):
+        stopped = SparsePCA(2, nonzeros=4, scale=True, callback=lambda state: True).fit(wine)
+    assert stopped.certificate_.sentences() == [
+        "Component 1 was not finished: no bound is known.",
+        "Component 2 was not finished: no bound is known.",
+    ]
+
+
 def test_words():
     S = np.array([[2.0, 1.0, 0.5], [1.0, 2.0, 0.9], [0.5, 0.9, 2.0]])
     certificate = SparsePCA(1, nonzeros=2).fit_covariance(S).certificate_
@@ -350,6 +487,18 @@ def test_many_components_need_no_more_iterations(wine):
         SparsePCA(1, nonzeros=2).fit(np.ones((5, 3)))
 
 
+class OnlySome(SparsePCA):
+    """With parameters of its own."""
+
+    def __init__(self, features=4, n_components=2):
+        super().__init__(n_components, nonzeros=features)
+        self.features = features
+
+
+def test_a_subclass_may_have_other_parameters(wine):
+    assert (OnlySome().fit(wine).components_ == SparsePCA(2, nonzeros=4).fit(wine).components_).all()
+
+
 def test_errors_say_what_to_do(wine):
     for parameters, message in [
         ({"nonzeros": 0}, "from 1 to 13"),
@@ -374,6 +523,19 @@ def test_errors_say_what_to_do(wine):
         ({"groups": [[0, 1]], "nonzeros": 13}, "from 1 to 12"),
         ({"n_components": 14, "nonzeros": 2}, "at most min"),
         ({"deflation": "wielandt", "nonzeros": 2}, "deflation must be one of"),
+        ({"groups": [0, 0, 1]}, "one label for each of the 13 features, got 3"),
+        ({"groups": [0] * 14, "alpha": 1.0}, "one label for each of the 13 features, got 14"),
+        ({"nonzeros": True}, "nonzeros must be an integer, or a list of them; got True"),
+        ({"retain": True}, "retain must be a number above 0, up to 1, got True"),
+        ({"certify": "yes"}, "certify must be True or False, got 'yes'"),
+        ({"nonnegative": 1}, "nonnegative must be True or False, got 1"),
+        ({"alpha": "1"}, "A penalty is a finite number of at least 0, or a list of 3 of them; got '1'"),
+        ({"alpha": np.inf}, "A penalty is a finite number"),
+        ({"alpha": np.ones(3), "formulation": "cardinality"}, 'alpha is for formulation="dictionary" or "regression"'),
+        ({"include": np.array([1, 2]), "alpha": 1.0}, 'include is for formulation="cardinality"'),
+        ({"groups": np.zeros(13, dtype=int), "bound": 1.5}, 'groups is for formulation="dictionary" or "cardinality"'),
+        ({"retain": np.array([0.5, 0.6])}, "retain must be a number"),
+        ({"formulation": np.array(["auto", "auto"])}, "formulation must be one of"),
     ]:
         with pytest.raises(ValueError, match=message):
             SparsePCA(**{"n_components": 3} | parameters).fit(wine)

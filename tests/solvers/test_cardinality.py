@@ -360,3 +360,16 @@ def test_restart_from_every_state_is_exact(name, monkeypatch):
             assert (again.objective, again.residual) == (expected.objective, expected.residual)
             assert all(again.value[key].tobytes() == np.asarray(expected.value[key]).tobytes() for key in given)
         assert all((given[key] == state.value[key]).all() for key in given if key != "target")
+
+
+@pytest.mark.parametrize("size", [1e160, 1e300, 1e-300])
+@pytest.mark.parametrize("kind", ["schur", "projection", "generalised", "hotelling"])
+def test_deflation_of_any_size(kind, size):
+    X = np.random.default_rng(0).standard_normal((30, 5))
+    S = X.T @ X / 30
+    x = np.array([0.6, 0.0, 0.8, 0.0, 0.0])
+    usual = deflation(kind, 5).without(lambda V: S @ V, x).matrix(S)
+    sized = deflation(kind, 5).without(lambda V: (size * S) @ V, x).matrix(size * S)
+    np.testing.assert_allclose(sized / size, usual, atol=1e-12)
+    if kind != "hotelling":
+        assert abs(x @ sized @ x) <= 1e-12 * size

@@ -371,8 +371,7 @@ def test_relevance_by_em_and_by_eigenvalues_agree(missing):
         values = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
         X[np.random.default_rng(seed).random(X.shape) < missing] = np.nan
         data = data_of(X)
-        begin = probabilistic_em.begin(data, 15, np.random.default_rng(0))
-        found = probabilistic_choice.relevant(data, begin, tol=1e-5, max_iter=500)
+        found = probabilistic_choice.relevant(data, 15, np.random.default_rng(0), tol=1e-5, max_iter=500)
         assert found.W.shape[1] == probabilistic_choice.relevant_count(values[:15], values.sum(), 300, 40) == 5
 
 
@@ -402,3 +401,31 @@ def test_held_out_density_is_that_of_the_cells():
             w = model.W[j]
             density.append(twin_log_density(x[j : j + 1], mean[j] + w @ z, np.array([[model.noise + w @ C @ w]])))
     assert score == pytest.approx(np.mean(density), rel=1e-10)
+
+
+def test_rank_of_rows_filled_with_means():
+    X = low_rank(40, 9, 3, noise=0.0, missing=0.0)
+    assert probabilistic_em.filled_rank(data_of(X), np.random.default_rng(0)) == 3
+    X[4, 2] = np.nan
+    assert probabilistic_em.filled_rank(data_of(X), np.random.default_rng(0)) == 4
+    assert probabilistic_em.filled_rank(data_of(low_rank(8, 30, 2, missing=0.1)), np.random.default_rng(0)) == 7
+
+
+def test_at_the_least_noise_nothing_is_claimed_that_does_not_hold():
+    """More components than the data have, a cell missing: where EM stops short of the maximum, no residual says 0."""
+    X = low_rank(60, 6, 2, noise=0.0, missing=0.0)
+    X[0, 0] = np.nan
+    data = data_of(X)
+    rngs = [np.random.default_rng(seed) for seed in range(6)]
+    best = max(states(data, probabilistic_em.begin(data, 2, rng), 100)[-1].objective for rng in rngs)
+    ends = [states(data, probabilistic_em.begin(data, k, rng), 300)[-1] for k in (3, 5, 6) for rng in rngs]
+    short = [end for end in ends if best - end.objective > 1e-6 * data.moments.cells]
+    assert short
+    assert all(end.residual > 1e-6 for end in short)
+
+
+def test_a_model_without_noise_is_no_candidate_but_for_data_without():
+    assert probabilistic_choice.noiseless(4, 5, 30) == -np.inf  # any 5 rows lie in 4 dimensions
+    assert probabilistic_choice.noiseless(6, 60, 6) == -np.inf
+    assert probabilistic_choice.noiseless(2, 60, 6) == np.inf
+    assert probabilistic_choice.climb(lambda k: np.inf if k >= 3 else -k, 50)[0] == 3

@@ -113,7 +113,7 @@ class CardinalityCertificate:
     leaves : Leaves
         The proof, for `verify`.
     include, exclude : tuple of int
-        Features forced in and out.
+        Features forced into the support (their loadings may still be 0), and out of it.
     nonnegative : bool
         Whether only nonnegative vectors count.
     groups : tuple or None
@@ -241,9 +241,8 @@ def _read(c: CardinalityCertificate) -> CardinalityCertificate:
     p = len(vector)
     groups = None if c.groups is None else tuple(c.groups)
     require(groups is None or np.shape(groups) == (p,), "There is not one group for each feature.")
-    features = {
-        name: distinct(getattr(c, name), f"features of {name}", p) for name in ("support", "include", "exclude")
-    }
+    names = ("support", "include", "exclude")
+    support, include, exclude = (tuple(distinct(getattr(c, name), f"features of {name}", p).tolist()) for name in names)
     return replace(
         c,
         lower=number(c.lower, "lower"),
@@ -252,7 +251,9 @@ def _read(c: CardinalityCertificate) -> CardinalityCertificate:
         nonzeros=integer(c.nonzeros, "nonzeros", p),
         leaves=_read_leaves(c.leaves),
         groups=groups,
-        **{name: tuple(numbers.tolist()) for name, numbers in features.items()},
+        support=support,
+        include=include,
+        exclude=exclude,
     )
 
 

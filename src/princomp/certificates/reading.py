@@ -54,8 +54,9 @@ def distinct(numbers: Any, what: str, count: int) -> Array:
 
 def number(given: Any, what: str) -> float:
     """Return a finite number."""
-    require(isinstance(given, Real) and not isinstance(given, bool) and np.isfinite(given), f"{what} is not finite.")
-    return float(given)
+    found = float(given) if isinstance(given, Real) and not isinstance(given, bool) else np.nan
+    require(np.isfinite(found), f"{what} is not a finite number.")
+    return found
 
 
 def integer(given: Any, what: str, most: int) -> int:

@@ -25,6 +25,8 @@ Array = NDArray[Any]
 CHOICES = ("ard", "bic", "evidence", "held-out")
 MOST = 50  # components that a choice tries, unless told otherwise
 HELD_OUT = 0.1  # of the cells
+WEIGHTS = (1e-100, 1e100)  # of the row that counts most: sums of squares must neither overflow nor vanish
+SMALLEST = 1e6  # of the smallest number with all digits: the noise of such a variance may still be held
 CHOICE_TOL = 1e-5  # is enough to compare numbers of components
 
 
@@ -71,6 +73,9 @@ def fit(problem: Problem, method: str) -> Found:
     if missing or method == "em" or problem.choice == "held-out":
         data = observed(problem.rows, problem.weight, problem.names)
         k = _chosen_by_em(problem, data)
+        if missing and problem.all_there_are:
+            # A row that misses cells has a dimension of its own, with them at the mean; and one is left for the noise.
+            k = min(k, probabilistic_em.filled_rank(data, problem.rng) - 1)
         problem = replace(problem, k=max(k, 1), choice=None)
         if missing or method == "em":
             return _by_em(problem, data)._replace(chosen=k)
@@ -98,6 +103,11 @@ def checked_weight(sample_weight: Any, n: int) -> Array | None:
         raise ValueError("sample_weight must be finite and nowhere negative.")
     if not weight.any():
         raise ValueError("sample_weight must not be zero everywhere: sample weights must contain one non-zero number.")
+    if not WEIGHTS[0] <= weight.max() <= WEIGHTS[1]:
+        raise ValueError(
+            f"sample_weight must have its largest entry from {WEIGHTS[0]:.0e} to {WEIGHTS[1]:.0e}, got "
+            f"{weight.max():.0e}. Divide it by a constant."
+        )
     return weight
 
 
@@ -148,7 +158,7 @@ def _weighted(problem: Problem, k: int) -> tuple[Spectrum, float]:
         V,
         float(moments.squares.sum()),
         certificates.spectral(apply, V, values, problem.tol),
-        count=problem.rows.shape[0],
+        count=data.speakers,
         freedom=moments.total,
         mean=moments.mean,
         unit=data.unit,
@@ -161,15 +171,20 @@ def _of_spectrum(
 ) -> Found:
     with np.errstate(over="ignore"):
         total = float(np.float64(spectrum.total) / spectrum.freedom / spectrum.unit / spectrum.unit)
-    if not np.isfinite(total):
-        raise ValueError("The variance of X is more than float64 holds. Divide X by a constant first.")
+    check_variance(total, spectrum.total, np.dtype(np.float64))
     if choice is not None:
-        chosen = _chosen_by_spectrum(spectrum, total, count, choice, most)
+        # Weights that sum to less than one for each row are relative.
+        chosen = _chosen_by_spectrum(spectrum, total, max(count, float(spectrum.count)), choice, most)
     else:
         chosen = min(k, max(spectrum.rank, 1)) if all_there_are else k
     kept = spectrum.leading(max(chosen, 1))
     values, noise, log_likelihood = _largest_likelihood(kept, total, count)
-    value = {"W": probabilistic.weights(values, kept.V, noise), "mean": spectrum.mean, "noise": np.array(noise)}
+    value = {
+        "W": probabilistic.weights(values, kept.V, noise),
+        "mean": spectrum.mean,
+        "noise": np.array(noise),
+        "total": np.array(count),
+    }
     history = History()
     history.record(State(value, log_likelihood, kept.certificate.residual, 1), 0.0, ())
     status = Status("exact", "Solved exactly, up to rounding.") if kept.run is None else kept.run.status
@@ -202,12 +217,21 @@ def _chosen_by_spectrum(spectrum: Spectrum, total: float, count: float, choice: 
     """Return how many components to keep, from all eigenvalues."""
     p = len(spectrum.V)
     if choice == "evidence":
+        if spectrum.count < p:
+            raise ValueError(
+                f'n_components="evidence" needs at least as many samples as features, got {spectrum.count} and {p}: '
+                'use "ard", "bic" or "held-out".'
+            )
         return min(minka_count(spectrum), most)
     if choice == "ard":
         return probabilistic_choice.relevant_count(spectrum.variances[:most], total, count, p)
 
     def criterion(k: int) -> float:
-        return probabilistic_choice.bic(_largest_likelihood(spectrum.leading(k), total, count)[2], k, p, count)
+        leading = spectrum.leading(k)
+        _, noise, best = _largest_likelihood(leading, total, count)
+        if noise > leading.noise_variance:
+            return probabilistic_choice.noiseless(k, spectrum.count or np.inf, p)
+        return probabilistic_choice.bic(best, k, p, count)
 
     return probabilistic_choice.climb(criterion, most)[0]
 
@@ -224,12 +248,33 @@ def observed(rows: Rows, weight: Array | None, names: Any) -> Data:
         largest = float(statistics.column_faults(rows)[2].max())
         unit = float(np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000))) if largest > 0 else 1.0
         moments = statistics.observed_moments(rows, weight, unit)
-    if (moments.counts <= 0).any():
-        j = int(np.argmin(moments.counts > 0))
-        others = int((moments.counts <= 0).sum()) - 1
-        more = f" (and {others} more)" if others else ""
-        raise ValueError(f"Column {_name(names, j)}{more} has no observed cell: leave it out.")
+    empty = np.flatnonzero(moments.counts <= 0)
+    if len(empty):
+        where = "" if weight is None or weight.all() else " in rows with a weight"
+        if len(empty) == len(moments.counts):
+            raise ValueError(f"X has no observed cell{where}: all are NaN.")
+        more = f" (and {len(empty) - 1} more)" if len(empty) > 1 else ""
+        raise ValueError(f"Column {_name(names, int(empty[0]))}{more} has no observed cell{where}: leave it out.")
     return Data(rows, moments, unit, weight)
+
+
+def total_variance(data: Data) -> float:
+    """Return the variance of X, found to be one that float64 holds."""
+    in_units = data.moments.variance * data.rows.shape[1]
+    with np.errstate(over="ignore", under="ignore"):
+        total = float(np.float64(in_units) / data.unit / data.unit)
+    check_variance(total, in_units, np.dtype(np.float64))
+    return total
+
+
+def check_variance(total: float, in_units: float, dtype: Any) -> None:
+    """Raise ValueError if the variance of X is out of the range of a dtype; ``in_units`` tells whether there is any."""
+    kind = np.finfo(dtype)
+    other = ", or give it as float64" if dtype != np.float64 else ""
+    if not total <= float(kind.max):
+        raise ValueError(f"The variance of X is more than {dtype} holds. Divide X by a constant first{other}.")
+    if in_units > 0 and total < SMALLEST * float(kind.tiny):
+        raise ValueError(f"The variance of X is too small for {dtype}. Multiply X by a constant first{other}.")
 
 
 def refuse_infinite(rows: Rows, names: Any) -> None:
@@ -250,16 +295,11 @@ def _name(names: Any, j: int) -> str:
 def _chosen_by_em(problem: Problem, data: Data) -> int:
     """Return how many components to fit."""
     limits: dict[str, Any] = {"tol": max(problem.tol, CHOICE_TOL), "max_iter": problem.max_iter}
-    p, count, most = problem.rows.shape[1], data.moments.total, problem.most
+    most = problem.most
     if problem.choice == "ard":
-        begin = probabilistic_em.begin(data, most, problem.rng)
-        return int(probabilistic_choice.relevant(data, begin, **limits).W.shape[1])
+        return int(probabilistic_choice.relevant(data, most, problem.rng, **limits).W.shape[1])
     if problem.choice == "bic":
-
-        def criterion(k: int) -> float:
-            best = probabilistic_choice.log_likelihood(data, k, problem.rng, **limits)
-            return probabilistic_choice.bic(best, k, p, count)
-
+        criterion = partial(probabilistic_choice.information, data, rng=problem.rng, **limits)
         return probabilistic_choice.climb(criterion, most)[0]
     if problem.choice == "held-out":
         part = replace(data, hidden=Hidden(int(problem.rng.integers(2**31)), HELD_OUT))
@@ -273,22 +313,20 @@ def _by_em(problem: Problem, data: Data) -> Found:
     # Sums for each pair of components and each feature, in a few copies.
     budget.require(16.0 * p * k * (k + 1), f"EM with {p} features and {k} components", "Take fewer components.")
     begin = probabilistic_em.start(probabilistic_em.begin(data, problem.k, problem.rng))
+    total = total_variance(data)
     result = problem.drive(
         partial(probabilistic_em.em, data), begin, tol=problem.tol, max_iter=problem.max_iter, scope="local"
     )
     model, unit = probabilistic_em.model_of(result.value), data.unit
     V, sizes, _ = np.linalg.svd(model.W / unit, full_matrices=False)
     noise = model.noise / unit / unit
-    total = data.moments.variance * problem.rows.shape[1] / unit / unit
-    if not np.isfinite(total):
-        raise ValueError("The variance of X is more than float64 holds. Divide X by a constant first.")
     mean = data.moments.mean + model.shift / unit
     V = V * signs(V)
     # The density of X, not of X times unit.
     history, by_unit = result.history, data.moments.cells * np.log(unit)
     history.objective = [value + by_unit for value in history.objective]
     log_likelihood = result.objective + by_unit
-    value = {"W": V * sizes, "mean": mean, "noise": np.array(noise)}
+    value = {"W": V * sizes, "mean": mean, "noise": np.array(noise), "total": np.array(data.moments.total)}
     return Found(
         "em",
         sizes**2 + noise,

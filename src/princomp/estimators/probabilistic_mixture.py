@@ -17,7 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from princomp.data import Centered, Rows, statistics
 from princomp.estimators.base import Estimator, check_count
-from princomp.estimators.probabilistic_fit import checked_weight, drive, observed, refuse_infinite
+from princomp.estimators.probabilistic_fit import (
+    check_variance,
+    checked_weight,
+    drive,
+    observed,
+    refuse_infinite,
+    total_variance,
+)
 from princomp.estimators.spectrum import signs
 from princomp.progress import watch, with_callbacks
 from princomp.result import Result, State
@@ -71,7 +78,7 @@ class ProbabilisticPCAMixture(Estimator):
     components_ : (m, k, p) array
         Their principal axes: orthonormal rows, largest variance first; the entry of largest magnitude is positive.
     noise_variance_ : (m,) array
-        Their :math:`\sigma^2`. That of a cluster is at least 1e-13 of its own mean variance: rows that lie in a subspace
+        Their :math:`\sigma^2`. Each is at least 1e-13 of its own cluster's mean variance: rows that lie in a subspace
         have a likelihood without bound. A warning says so if a cluster is there.
     log_likelihood_ : float
         Of the observed cells of all rows.
@@ -156,6 +163,8 @@ class ProbabilisticPCAMixture(Estimator):
         self._check_limits()
         weight = checked_weight(sample_weight, n)
         data = observed(rows, weight, getattr(self, "feature_names_in_", None))
+        total = total_variance(data)
+        check_variance(total, total, rows.dtype)
         limits = _limits(data)
         how: dict[str, Any] = {"weight": weight, "limits": limits}
         with watch(self, X) as tell:
@@ -272,7 +281,7 @@ class ProbabilisticPCAMixture(Estimator):
         Returns
         -------
         (n, p) array, or two of them
-            In the kind of X.
+            NumPy arrays, also for a frame; a Dask array stays lazy.
         """
         check_is_fitted(self)
         p = self.n_features_in_
@@ -399,12 +408,14 @@ def _imputed(block: Array, rows: slice, mixture: Mixture, mean: Array) -> Array:
     """
     centred = block - mean
     share = responsibilities(centred, mixture).share
-    expected, square = np.zeros_like(block), np.zeros_like(block)
-    for c, (W, shift, noise) in enumerate(zip(mixture.W, mixture.shift, mixture.noise)):
+    found = []
+    for W, shift, noise in zip(mixture.W, mixture.shift, mixture.noise):
         of_cluster, variance = probabilistic.predict(centred - shift, W, float(noise))
-        of_cluster += shift
-        expected += share[:, c, None] * of_cluster
-        square += share[:, c, None] * (variance + of_cluster**2)
-    missing = np.isnan(block)
-    deviation = np.sqrt(np.maximum(square - expected**2, 0.0))
+        found.append((of_cluster + shift, variance))
+    expected = sum((share[:, c, None] * each for c, (each, _) in enumerate(found)), np.zeros_like(block))
+    # Squares of differences, and not differences of squares: clusters may be far apart.
+    parts = (
+        share[:, c, None] * (each_variance + (each - expected) ** 2) for c, (each, each_variance) in enumerate(found)
+    )
+    missing, deviation = np.isnan(block), np.sqrt(sum(parts, np.zeros_like(block)))
     return np.hstack([np.where(missing, expected + mean, block), np.where(missing, deviation, 0.0)])

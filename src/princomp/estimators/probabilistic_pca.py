@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from os import PathLike
@@ -49,8 +50,9 @@ class ProbabilisticPCA(Estimator):
     Parameters
     ----------
     n_components : int, "ard", "bic", "evidence", "held-out" or None, default None
-        How many components: None for min(n, p), or the rank of complete data if that is less; an int; or chosen from
-        the data. "ard": those that Bishop's relevance prior (Bayesian PCA) leaves. "bic": the best Bayesian information
+        How many components: an int; or None for min(n, p), or the rank of complete data if that is less, and with
+        missing cells one less than the rank of the data filled with means, so that noise is left; or chosen from the
+        data. "ard": those that Bishop's relevance prior (Bayesian PCA) leaves. "bic": the best Bayesian information
         criterion. "evidence": Minka's evidence (complete data, n >= p). "held-out": the best prediction of a tenth of
         the cells, left out of the fit. The model is then fitted by maximum likelihood with that many.
     method : {"auto", "closed-form", "em"}, default "auto"
@@ -78,7 +80,8 @@ class ProbabilisticPCA(Estimator):
     weights_ : (p, k) array
         W.
     noise_variance_ : float
-        sigma^2. Of data without noise it is a rounding error above 0, so that all that follows stays finite.
+        sigma^2. Of data without noise it is a rounding error above 0, so that all that follows stays finite. With k = p
+        and missing cells it is not determined: W W' + sigma^2 I is, and any smaller sigma^2 has a W for it.
     components_ : (k, p) array
         Orthonormal: the left singular vectors of W, largest first; the entry of largest magnitude is positive.
     mean_ : (p,) array
@@ -94,8 +97,8 @@ class ProbabilisticPCA(Estimator):
     method_ : str
         The method that ran.
     result_ : Result
-        ``value`` ("W", "mean", "noise"), ``objective`` (the log-likelihood), ``certificate``, ``status``, and in
-        ``history.objective`` the log-likelihood after each step.
+        ``value`` ("W", "mean", "noise", and "total", the sum of weights), ``objective`` (the log-likelihood),
+        ``certificate``, ``status``, and in ``history.objective`` the log-likelihood after each step.
     certificate_ : Certificate
         "em": the estimated gain left; "closed-form": the eigen-residual.
 
@@ -204,7 +207,8 @@ class ProbabilisticPCA(Estimator):
                 names=getattr(self, "feature_names_in_", None),
             )
             found = probabilistic_fit.fit(problem, self.method)
-        self._keep(found, rows.dtype, most)
+        rows_with_weight = rows.shape[0] if weight is None else int(np.count_nonzero(weight))
+        self._keep(found, rows.dtype, most, rows_with_weight)
 
     def _fit_covariance(self, S: Any, n_samples: int | None) -> None:
         if self.method == "em" or self.n_components == "held-out":
@@ -217,7 +221,7 @@ class ProbabilisticPCA(Estimator):
         found = probabilistic_fit.fit_covariance(
             matrix, n_samples, k, choice, most, self.n_components is None, self.tol
         )
-        self._keep(found, dtype, most)
+        self._keep(found, dtype, most, n_samples)
 
     def _check_parameters(self, n: int, p: int) -> tuple[int, int]:
         """Return how many components are asked for, and the most that a choice may take."""
@@ -242,12 +246,13 @@ class ProbabilisticPCA(Estimator):
             )
         return int(asked), most
 
-    def _keep(self, found: Found, dtype: Any, most: int) -> None:
+    def _keep(self, found: Found, dtype: Any, most: int, rows: int | None) -> None:
         """Derive all attributes: the one place."""
         k = len(found.values)
-        for message in _warnings(found, self.n_components, k, most, self.max_components):
-            warnings.warn(message, UserWarning, stacklevel=5)
         R = _checked_rotation(self.rotation, k)
+        probabilistic_fit.check_variance(found.total, found.total, dtype)
+        for message in _warnings(found, self.n_components, k, most, self.max_components, rows):
+            warnings.warn(message, UserWarning, stacklevel=5)
         self.method_ = found.method
         self.n_components_ = k
         self.n_samples_ = found.n_samples
@@ -256,16 +261,24 @@ class ProbabilisticPCA(Estimator):
         self.mean_ = found.mean.astype(dtype)
         self.noise_variance_ = dtype.type(found.noise)
         self.components_ = np.ascontiguousarray(found.V.T).astype(dtype)
-        self.weights_ = probabilistic.weights(found.values, found.V, found.noise, R).astype(dtype)
+        W = probabilistic.weights(found.values, found.V, found.noise, R)
+        self.weights_ = W.astype(dtype)
         self.explained_variance_ = found.values.astype(dtype)
         total = float(found.values.sum()) + (len(found.mean) - k) * found.noise
         self.explained_variance_ratio_ = (found.values / total).astype(dtype)
         self.log_likelihood_ = found.log_likelihood
-        self.result_ = found.result
+        self.result_ = replace(found.result, value={**found.result.value, "W": W})
         self.certificate_ = found.result.certificate
         self.n_iter_ = found.result.n_iter
 
     # Using the fit
+
+    @property
+    def total_weight_(self) -> float | None:
+        """Sum of the weights of the rows: without weights their number; None if that is not known."""
+        check_is_fitted(self)
+        # Model files of old versions do not have it.
+        return None if self.n_samples_ is None else float(self.result_.value.get("total", self.n_samples_))
 
     @property
     def loadings_(self) -> Array:
@@ -349,7 +362,7 @@ class ProbabilisticPCA(Estimator):
         Returns
         -------
         (n, p) array, or two of them
-            In the kind of X.
+            NumPy arrays, also for a frame; a Dask array stays lazy.
         """
         rows = self._opened(X)
         p = rows.shape[1]
@@ -506,12 +519,15 @@ def _checked_rotation(rotation: Any, k: int) -> Array | None:
     if rotation is None:
         return None
     R = np.asarray(rotation, dtype=np.float64)
-    if R.shape != (k, k) or np.abs(R @ R.T - np.eye(k)).max() > 1e-6:
+    if R.shape != (k, k):
         raise ValueError(f"rotation must be an orthogonal matrix of shape ({k}, {k}), got one of shape {R.shape}.")
+    away = float(np.abs(R @ R.T - np.eye(k)).max()) if np.isfinite(R).all() else np.nan
+    if not away <= 1e-6:
+        raise ValueError(f"rotation must be an orthogonal matrix, R R' = I; this R R' differs from I by {away:.1g}.")
     return R
 
 
-def _warnings(found: Found, asked: Any, k: int, most: int, limit: int | None) -> list[str]:
+def _warnings(found: Found, asked: Any, k: int, most: int, limit: int | None, rows: int | None) -> list[str]:
     """Return sentences about what makes the answer less than the user expects."""
     p = len(found.mean)
     if found.total <= 0:
@@ -520,9 +536,16 @@ def _warnings(found: Found, asked: Any, k: int, most: int, limit: int | None) ->
         return [f"n_components={asked!r} found nothing that stands out of the noise; one component is kept."]
     if isinstance(asked, str) and k == most and limit is None and most == probabilistic_fit.MOST:
         return [f"n_components={asked!r} chose {k}, the most that was tried. Raise max_components to try more."]
-    if isinstance(asked, Integral) and k < p and found.noiseless:
+    noiseless = k < p and found.noiseless
+    if noiseless and (asked is not None or found.method == "em"):
+        what = "component leaves" if k == 1 else "components leave"
         return [
-            f"{k} components leave nothing of X: its noise is 0, which is given as {found.noise:.0e} so that the "
-            "likelihood stays finite. Take fewer components."
+            f"{k} {what} nothing of X: its noise is 0, which is given as {found.noise:.0e} so that the likelihood stays "
+            "finite. Take fewer components."
+        ]
+    if isinstance(asked, str) and rows is not None and k > 1 and rows - 2 <= k < p:
+        return [
+            f"n_components={asked!r} chose {k} for {rows} rows, nearly as many as these have dimensions: hardly any "
+            'noise is left to judge by. "ard" is better for few rows.'
         ]
     return []

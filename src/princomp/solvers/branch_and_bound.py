@@ -67,7 +67,7 @@ def prove(
     support : sequence of int
         Features of a good component, to begin with.
     include, exclude : sequence of int
-        Features that are forced in and out.
+        Features that are forced into the support (their loadings may still be 0), and out of it.
     nonnegative : bool, default False
         Whether loadings must not be negative.
     groups : (p,) sequence of labels, optional

@@ -10,8 +10,8 @@ which is the secular equation of the bordered matrix at lambda. So two products 
 that help, the one is made that is best by the two-dimensional problem in v without i and the unit vector of j.
 
 Where units are groups of features, or loadings may not be negative, there is no such test: there the exchanges that
-are best by the two-dimensional problem are tried in full, best first, until one helps. Loadings that may not be negative
-have local maxima even on given features: they are looked for from each feature, too.
+are best by the two-dimensional problem are tried in full, best first, until one helps. Loadings that may not be
+negative have local maxima even on given features: they are looked for from each feature, too.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from princomp.solvers.probabilistic_em import Data, Hidden, Model
 Array = NDArray[Any]
 
 PATIENCE = 3  # a path ends after this many steps without a new best
+ROWS_PER_COLUMN = 4  # that relevance begins with
 SETTLE = 5  # steps before a column may be judged
 ROUNDS = 1000
 
@@ -51,13 +52,29 @@ def relevant_count(values: Array, total: float, count: float, p: int) -> int:
     return k
 
 
-def relevant(data: Data, model: Model, *, tol: float, max_iter: int) -> Model:
-    """Return the model with the relevant columns alone, found by EM with the relevance prior."""
+def relevant(data: Data, most: int, rng: np.random.Generator, *, tol: float, max_iter: int) -> Model:
+    """Return the model with the relevant columns alone, found by EM with the relevance prior.
+
+    It begins with a column for some rows, and with more if all prove relevant: as many columns as rows would leave no
+    noise to be judged by.
+    """
+    tried = max(int(data.speakers * data.share / ROWS_PER_COLUMN), 1)
+    while True:
+        tried = min(tried, most)
+        model = prune(data, probabilistic_em.begin(data, tried, rng), tol=tol, max_iter=max_iter)
+        if model.W.shape[1] < tried or tried == most:
+            return model
+        tried *= 2
+
+
+def prune(data: Data, model: Model, *, tol: float, max_iter: int) -> Model:
+    """Return the model less the columns that the relevance prior takes away."""
     p = len(model.W)
-    least = np.sqrt(p / (p + data.moments.cells / p))
+    least = np.sqrt(p / (p + data.count * data.share))
+    prior = p * data.moments.total / data.count
     steps = 0
     while model.W.shape[1]:
-        for state in probabilistic_em.em(data, probabilistic_em.start(model), prior=float(p)):
+        for state in probabilistic_em.em(data, probabilistic_em.start(model), prior=prior):
             model, steps = probabilistic_em.model_of(state.value), steps + 1
             U, sizes, _ = np.linalg.svd(model.W, full_matrices=False)
             kept = sizes**2 >= least * model.noise
@@ -81,7 +98,7 @@ def climb(criterion: Callable[[int], float], most: int) -> tuple[int, list[float
     values: list[float] = []
     for k in range(1, most + 1):
         values.append(criterion(k))
-        if k - int(np.argmax(values)) > PATIENCE:
+        if k - int(np.argmax(values)) > PATIENCE or values[-1] == np.inf:
             break
     return int(np.argmax(values)) + 1, values
 
@@ -94,10 +111,24 @@ def settled(states: Iterator[State], tol: float, max_iter: int) -> State:
     return state
 
 
-def log_likelihood(data: Data, k: int, rng: np.random.Generator, *, tol: float, max_iter: int) -> float:
-    """Return the largest log-likelihood of k components."""
+def noiseless(k: int, rows: float, p: int) -> float:
+    """Return the criterion of k components that leave no noise of so many rows of p features.
+
+    Any k + 1 rows lie in k dimensions, which says nothing: out of the question. More rows than that do so because they
+    have no more dimensions: the first such k is the answer.
+    """
+    return -np.inf if k >= min(rows - 1, p) else np.inf
+
+
+def information(data: Data, k: int, rng: np.random.Generator, *, tol: float, max_iter: int) -> float:
+    """Return the BIC of the largest log-likelihood of k components."""
     begin = probabilistic_em.start(probabilistic_em.begin(data, k, rng))
-    return settled(probabilistic_em.em(data, begin), tol, max_iter).objective
+    state = settled(probabilistic_em.em(data, begin), tol, max_iter)
+    if probabilistic_em.at_floor(float(state.value["noise"]), data.floor):
+        # Where cells are missing, noise can vanish before the rows run out.
+        return noiseless(k, 0.5 * data.speakers * data.share, data.rows.shape[1])
+    count = data.count
+    return bic(state.objective * count / data.moments.total, k, data.rows.shape[1], count)
 
 
 def held_out(data: Data, k: int, rng: np.random.Generator, *, tol: float, max_iter: int) -> float:

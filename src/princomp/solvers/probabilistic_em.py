@@ -98,6 +98,26 @@ class Data:
         """The least noise."""
         return max(LEAST_NOISE * self.moments.variance, np.finfo(np.float64).tiny)
 
+    @property
+    def share(self) -> float:
+        """The share of cells that are observed."""
+        return min(self.moments.cells / (self.moments.total * self.rows.shape[1]), 1.0)
+
+    @property
+    def complete(self) -> bool:
+        """Whether each row has all its cells."""
+        return self.hidden is None and bool((self.moments.counts >= self.moments.total * (1 - 1e-12)).all())
+
+    @property
+    def speakers(self) -> int:
+        """How many rows have a weight."""
+        return self.rows.shape[0] if self.weight is None else int(np.count_nonzero(self.weight))
+
+    @property
+    def count(self) -> float:
+        """How many rows there are for a choice: weights that sum to less than one for each row are relative."""
+        return max(self.moments.total, float(self.speakers))
+
     def around(self, shift: Array | float = 0.0) -> Centered:
         """Return the rows less their mean and ``shift``, in dense tiles."""
         factor = None if self.unit == 1.0 else np.full(self.rows.shape[1], self.unit)
@@ -133,14 +153,19 @@ def begin(data: Data, k: int, rng: np.random.Generator) -> Model:
 
     A share q of the cells being observed, that covariance is q^2 times the true one off the diagonal, q times on it.
     """
-    p = data.rows.shape[1]
+    p, q, variance = data.rows.shape[1], data.share, data.moments.variance
     values, V = _leading_filled(data, k, rng)
-    q = min(data.moments.cells / (data.moments.total * p), 1.0)
-    variance = data.moments.variance
     values = values / (data.moments.total * q**2) - (1 - q) / q * variance
     noise = (p * variance - float(values.sum())) / max(p - k, 1)
     noise = max(noise, 0.1 * (1 - q) * variance, data.floor)
     return Model(V * np.sqrt(np.maximum(values - noise, 0.01 * noise)), np.zeros(p), noise)
+
+
+def filled_rank(data: Data, rng: np.random.Generator) -> int:
+    """Return the rank of the rows less their mean, with missing cells at the mean."""
+    values, _ = _leading_filled(data, min(data.rows.shape), rng)
+    bound = 10 * max(data.rows.shape) * np.finfo(np.float64).eps
+    return int((values > bound * values[0]).sum())
 
 
 def _leading_filled(data: Data, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -297,8 +322,8 @@ def em(data: Data, value: Value, *, prior: float = 0.0) -> Iterator[State]:
         images = np.vstack([value["images"], step.plain.flat()])[-MEMORY:]
         bold, promise = _extrapolate(points, images, step.gradient, model, float(sums.counts.sum()))
         promised = np.append(value["promised"][1:], promise)
-        if at_floor(model.noise, data.floor) and at_floor(step.plain.noise, data.floor):
-            promised = np.zeros(WINDOW)  # nothing is left of the data: slopes, over such a noise, are rounding
+        if data.complete and at_floor(model.noise, data.floor) and at_floor(step.plain.noise, data.floor):
+            promised = np.zeros(WINDOW)  # nothing is left of complete rows: slopes, over such a noise, are rounding
         value |= {
             "W": model.W,
             "shift": model.shift,

@@ -78,8 +78,6 @@ class Matrix:
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
         """Return S[J, J] and (S S)[J, J]."""
         some = np.take(self.S, J, axis=0)
-        if roughly:
-            some = some.astype(np.float32)
         return Squares(np.take(some, J, axis=1), some @ some.T, len(self.S))
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:

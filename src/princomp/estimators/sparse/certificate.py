@@ -85,8 +85,8 @@ class SparseCertificate(Certificate):
         count = int(self.features[j])
         of = f"{count} {self.unit}{'' if count == 1 else 's'}"
         if not np.isfinite(upper):
-            why = "" if np.isfinite(lower) else ", the numbers being too large"
-            return f"{begin}: no bound is known{why}."
+            begin = f"Component {j + 1} was not finished" if lower <= 0 else begin
+            return f"{begin}: no bound is known{'' if np.isfinite(lower) else ', the numbers being too large'}."
         if lower <= 0:
             return f"{begin}: no component of {of} has a variance above {upper:.2g}{given}."
         return f"{begin}: no component of {of} can have more than {percent(upper / lower - 1)} more variance{given}."
@@ -94,9 +94,16 @@ class SparseCertificate(Certificate):
 
 def without_variance(certificate: Certificate, k: int) -> SparseCertificate:
     """Return what is known of k components of data that do not vary: zero is the best."""
-    nothing = {name: np.zeros(k) for name in ("lower", "upper", "seconds")}
-    none = {name: np.zeros(k, dtype=np.int64) for name in ("features", "nodes")}
-    return SparseCertificate(certificate.residual, certificate.tol, certificate.scope, **nothing, **none)
+    return SparseCertificate(
+        certificate.residual,
+        certificate.tol,
+        certificate.scope,
+        lower=np.zeros(k),
+        upper=np.zeros(k),
+        features=np.zeros(k, dtype=np.int64),
+        nodes=np.zeros(k, dtype=np.int64),
+        seconds=np.zeros(k),
+    )
 
 
 def percent(share: float) -> str:

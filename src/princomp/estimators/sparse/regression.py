@@ -16,6 +16,7 @@ from princomp.solvers import amanpg, one_shot, regression, scatter
 
 Array = NDArray[Any]
 
+STEPS = 10  # of A-ManPG to a state
 RIDGE = 1e-6  # of the leading eigenvalue, if nothing else is asked for
 
 
@@ -43,8 +44,14 @@ def solve(problem: Problem) -> Found:
         result = problem.drive(partial(SOLVERS[solver], S, alpha=alpha, ridge=ridge), value, tol=tol)
         return result.value["B"], result
 
+    def again(alpha: Array, tol: float, before: Result) -> tuple[Array, Result]:
+        A, B, largest = (before.value[name] for name in ("A", "B", "largest"))
+        value = regression.begin_at(S, A, B, float(largest))
+        result = problem.drive(partial(SOLVERS[solver], S, alpha=alpha, ridge=ridge), value, tol=tol)
+        return result.value["B"], result
+
     with single_blas_thread():  # many small products: threads would wait for each other most of the time
-        alpha, result = weigh_and_fit(problem, largest, square, fit)
+        alpha, result = weigh_and_fit(problem, largest, square, fit, None if solver == "one-shot" else again)
     A, B = result.value["A"], result.value["B"]
     if not alpha.any() and solver != "one-shot":
         A, B = _rotated(A, B, S.apply(B))
@@ -67,6 +74,6 @@ def _rotated(A: Array, B: Array, SB: Array) -> tuple[Array, Array]:
 
 SOLVERS: dict[str, Any] = {
     "block": regression.block,
-    "amanpg": amanpg.sparse_pca,
+    "amanpg": partial(amanpg.sparse_pca, steps=STEPS),
     "one-shot": one_shot.one_shot,
 }
