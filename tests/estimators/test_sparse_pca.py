@@ -251,6 +251,26 @@ def test_model_files(wine, formulation, tmp_path):
     assert str(again.certificate_) == str(sparse.certificate_)
 
 
+@pytest.mark.parametrize("formulation", ["dictionary", "regression", "constrained"])
+def test_a_search_has_no_checkpoint(wine, formulation, tmp_path):
+    with pytest.raises(ValueError, match="checkpoint is for one fit, and nonzeros makes many"):
+        SparsePCA(2, formulation=formulation, nonzeros=4, checkpoint=tmp_path / "x").fit(wine)
+
+
+@pytest.mark.parametrize(("n", "p", "seed"), [(400, 800, 9), (120, 240, 1)])
+def test_constrained_components_of_given_sizes(n, p, seed):
+    """The bound of each is looked for by itself."""
+    rng = np.random.RandomState(seed)
+    V = np.zeros((4, p))
+    for j in range(4):
+        V[j, 30 * j : 30 * j + 30] = rng.choice([-1, 1], 30) / np.sqrt(30)
+    X = (rng.randn(n, 4) * np.linspace(12, 6, 4)) @ V + rng.randn(n, p)
+    sparse = SparsePCA(4, formulation="constrained", nonzeros=[30, 30, 20, 7], random_state=0).fit(X)
+    assert sparse.nonzeros_.tolist() == [30, 30, 20, 7]
+    assert sparse.certificate_.holds
+    assert (np.abs(sparse.components_).sum(axis=1) <= sparse.alpha_ + 1e-9).all()
+
+
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_callback_stops_and_checkpoint_resumes(wine, formulation, tmp_path):
     from sklearn.exceptions import ConvergenceWarning

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.estimators.sparse.penalised import COLD_FITS, counts, warn_if_missed
+from princomp.estimators.sparse.penalised import counts, refuse_checkpoint, warn_if_missed
 from princomp.estimators.sparse.problem import Found, Problem
-from princomp.result import Result
+from princomp.result import Result, Value
 from princomp.solvers import constrained
-from princomp.solvers.nonzeros import bisect_alpha
 
 Array = NDArray[Any]
+
+# In the search for a number of nonzeros, for each component.
+MOST_FITS = 30
+NARROW = 1e-6  # relative width at which the number jumps over the target
 
 
 def solve(problem: Problem) -> Found:
@@ -24,7 +27,7 @@ def solve(problem: Problem) -> Found:
     if given["nonzeros"] is not None and given["bound"] is not None:
         raise ValueError("Give bound or nonzeros, not both: nonzeros looks for the bound.")
 
-    def fit(bounds: Array) -> tuple[Array, Result]:
+    def fit(bounds: Array, value: Value) -> Result:
         steps = partial(
             constrained.constrained,
             problem.gram_apply,
@@ -33,29 +36,43 @@ def solve(problem: Problem) -> Found:
             tol=given["tol"],
             kind=given["deflation"],
         )
-        result = problem.drive(steps, constrained.start(p), tol=given["tol"])
-        return constrained.components(result.value, k), result
+        return problem.drive(steps, value, tol=given["tol"])
 
     if given["nonzeros"] is None:
         bounds = problem.weights(max(1.0, 0.4 * np.sqrt(p)) if given["bound"] is None else given["bound"])
         if (bounds < 1).any():
             raise ValueError(f"bound must be at least 1 (one feature); sqrt(p) = {np.sqrt(p):.3g} is no bound at all.")
-        V, result = fit(bounds)
+        result = fit(bounds, constrained.start(p))
     else:
-        bounds, (V, result) = _search(fit, counts(given["nonzeros"], k, p), p)
+        refuse_checkpoint(given)
+        bounds, result = _search(fit, counts(given["nonzeros"], k, p), p)
+    V = constrained.components(result.value, k)
     return Found(V, {"V": V}, result.objective / problem.unit**2, result, bounds)
 
 
-def _search(fit: Callable[[Array], tuple[Array, Result]], target: Array, p: int) -> tuple[Array, tuple[Array, Result]]:
-    """Return bounds that leave so many nonzeros, and the fit with them."""
+def _search(fit: Callable[[Array, Value], Result], target: Array, p: int) -> tuple[Array, Result]:
+    """Return bounds that leave so many nonzeros, and the fit with them: one component after the other, by bisection.
 
-    def bounds(alpha: Array) -> Array:
-        return 1.0 + (np.sqrt(p) - 1.0) * (1.0 - alpha)  # from no bound to one feature, as alpha goes from 0 to 1
-
-    def count(alpha: Array, _: Any) -> tuple[Array, tuple[Array, Result]]:
-        found = fit(bounds(alpha))
-        return (found[0] != 0).sum(axis=0), found
-
-    found = bisect_alpha(count, target, 1.0, max_fits=COLD_FITS)
-    warn_if_missed(found, target)
-    return bounds(found.alpha), found.start
+    With t nonzeros |v|_1 is at most sqrt(t), so that the bound lies between 1 and that.
+    """
+    value, bounds, counted = constrained.start(p), np.zeros(0), []
+    for wanted in target:
+        low, high = 1.0, float(np.sqrt(wanted))
+        best: tuple[int, float, Result] | None = None
+        trial = high
+        for _ in range(MOST_FITS):
+            result = fit(np.append(bounds, trial), value)
+            many = int((constrained.components(result.value, len(bounds) + 1)[:, -1] != 0).sum())
+            if best is None or abs(many - wanted) < abs(best[0] - wanted):
+                best = many, trial, result
+            low, high = (low, trial) if many > wanted else (trial, high)
+            if many == wanted or high - low <= NARROW * high:
+                break
+            trial = (low + high) / 2
+        assert best is not None  # noqa: S101 - one fit at least is made
+        many, bound, result = best
+        counted.append(many)
+        bounds, value = np.append(bounds, bound), {**result.value, "iteration": np.array(0)}
+    found = np.array(counted)
+    warn_if_missed(found, target, found != target)
+    return bounds, result

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from princomp.estimators.sparse.problem import Problem
 from princomp.result import Result
-from princomp.solvers.nonzeros import Found, bisect_alpha
+from princomp.solvers.nonzeros import bisect_alpha
 
 Array = NDArray[Any]
 
@@ -43,8 +43,7 @@ def weigh_and_fit(
         alpha = problem.weights(share) * alpha_max if given["alpha"] is None else problem.weights(given["alpha"]) * user
         return alpha, fit(alpha, given["tol"])[1]
     target = counts(given["nonzeros"], problem.k, problem.width)
-    if given["checkpoint"] is not None:  # it would not know which of the fits it belongs to
-        raise ValueError("checkpoint is for one fit, and nonzeros makes many: give alpha, or no checkpoint.")
+    refuse_checkpoint(given)
 
     def count(alpha: Array, before: Result | None) -> tuple[Array, Result]:
         if before is None or again is None:
@@ -54,23 +53,29 @@ def weigh_and_fit(
         return (loadings != 0).sum(axis=0), result
 
     found = bisect_alpha(count, target, alpha_max, max_fits=COLD_FITS if again is None else WARM_FITS)
-    warn_if_missed(found, target)
+    warn_if_missed(found.nonzeros, target, found.jumps)
     return found.alpha, found.start
 
 
-def warn_if_missed(found: Found, target: Array) -> None:
+def refuse_checkpoint(given: dict[str, Any]) -> None:
+    """Complain about a checkpoint where many fits are made: it would not know which one it belongs to."""
+    if given["checkpoint"] is not None:
+        raise ValueError("checkpoint is for one fit, and nonzeros makes many: give none, or the weight itself.")
+
+
+def warn_if_missed(nonzeros: Array, target: Array, jumps: Array) -> None:
     """Say so if the search has not led to the numbers asked for, and why."""
-    if (found.nonzeros == target).all():
+    if (nonzeros == target).all():
         return
     reason = "Strong components give way to weaker ones of smaller weight."
-    if found.jumps.any():
-        where = ", ".join(map(str, np.flatnonzero(found.jumps)))
+    if jumps.any():
+        where = ", ".join(map(str, np.flatnonzero(jumps)))
         reason = (
             f"In component {where} (counted from 0) the number jumps over the target: features come and go together."
         )
     warnings.warn(
         f"No weights were found that leave {target.tolist()} nonzeros: the closest ones leave "
-        f"{found.nonzeros.tolist()}. {reason} Another formulation may come closer.",
+        f"{nonzeros.tolist()}. {reason} Another formulation may come closer.",
         UserWarning,
         stacklevel=8,
     )
