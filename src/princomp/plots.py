@@ -65,19 +65,17 @@ def posterior_scores(
     k = model.n_components_
     if k < 2:
         raise ValueError("The model has one component, and two scores are to be drawn: fit one with at least 2.")
-    components = tuple(components)
-    if len(components) != 2:
-        raise ValueError(f"components must be two different numbers from 0 to {k - 1}, got {components}.")
-    first, second = components
-    if not (0 <= first < k and 0 <= second < k and first != second):
-        raise ValueError(f"components must be two different numbers from 0 to {k - 1}, got {components}.")
+    chosen = [int(each) for each in components]
+    if len(set(chosen)) != 2 or len(chosen) != 2 or min(chosen) < 0 or max(chosen) >= k:
+        raise ValueError(f"components must be two different numbers from 0 to {k - 1}, got {tuple(chosen)}.")
+    first, second = chosen
     mean, covariance = (np.asarray(part) for part in model.posterior(X))
     if labels is not None and len(labels) != len(mean):
         raise ValueError(f"labels must have one entry per row, {len(mean)}, got {len(labels)}.")
     axes = axes or _new_axes()
-    centres = mean[:, [first, second]]
+    centres = mean[:, chosen]
     # The columns of the root of a covariance are the ellipse's axes, whatever their order.
-    values, vectors = np.linalg.eigh(covariance[:, [first, second]][:, :, [first, second]])
+    values, vectors = np.linalg.eigh(covariance[:, chosen][:, :, chosen])
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     outlines = centres[:, :, None] + deviations * roots @ np.array([np.cos(OUTLINE), np.sin(OUTLINE)])
     groups = np.zeros(len(centres)) if labels is None else np.asarray(labels)

@@ -540,8 +540,8 @@ def _warnings(found: Found, asked: Any, k: int, most: int, limit: int | None, ro
     if noiseless and (asked is not None or found.method == "em"):
         what = "component leaves" if k == 1 else "components leave"
         return [
-            f"{k} {what} nothing of X: its noise is 0, which is given as {found.noise:.0e} so that the likelihood stays "
-            "finite. Take fewer components."
+            f"{k} {what} nothing of X: its noise is 0, which is given as {found.noise:.0e} so that the likelihood "
+            "stays finite. Take fewer components."
         ]
     if isinstance(asked, str) and rows is not None and k > 1 and rows - 2 <= k < p:
         return [

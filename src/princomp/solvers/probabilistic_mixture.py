@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 SLOWEST = 0.999  # ratio of gains, above which none is believed
 LEADING = 10  # principal directions that a start is mixed of
-ROUNDS = 300  # of rows going to the nearest subspace
+ROUNDS = 50  # of rows going to the nearest subspace
 TRIES = 10  # random subspaces, of which the nearest to the rows are a start
 SHORT = 10  # steps from each start before the best is chosen
 
