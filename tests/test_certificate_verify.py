@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cardinality_problems import KINDS, constraints, matrix
-from princomp import certificates
+from princomp import SparsePCA, certificates
 from princomp.certificates import CardinalityCertificate, Kind, Leaves, verify
 from princomp.certificates import cardinality as recheck
 from princomp.datasets import load_pitprops
@@ -454,3 +454,31 @@ def test_sentences(S, proof):
     assert "no other exceeds" in str(proof)
     assert "proved to be the largest" in str(prove(np.diag([3.0, 2.0, 1.0]), 1, support=[0]))
     assert proof.gap == pytest.approx((proof.upper - proof.lower) / proof.upper)
+
+
+@pytest.mark.parametrize("deflation", ["schur", "projection", "generalised", "hotelling"])
+def test_all_components_of_a_fit_at_once(deflation):
+    S = load_pitprops().correlation
+    sparse = SparsePCA(3, nonzeros=[5, 4, 3], deflation=deflation, certify=True).fit_covariance(S)
+    found = certificates.verify(S, sparse.certificate_)
+    assert found, str(found)
+    assert "all 3 components" in str(found)
+    wrong = [
+        {"proofs": sparse.certificate_.proofs[::-1]},
+        {"proofs": sparse.certificate_.proofs[:2]},
+        {"upper": sparse.certificate_.upper * 0.99},
+        {"lower": sparse.certificate_.lower * 1.01},
+        {"deflation": "none"},
+        {"deflation": "schur" if deflation != "schur" else "hotelling"},
+    ]
+    for change in wrong:
+        assert not certificates.verify(S, replace(sparse.certificate_, **change)), change
+    assert not certificates.verify(S + 0.01 * np.eye(13), sparse.certificate_)
+    quick = SparsePCA(2, nonzeros=5).fit_covariance(S)
+    assert "certify=True" in str(certificates.verify(S, quick.certificate_))
+
+
+def test_a_fit_of_data_is_checked_on_their_covariance():
+    X = np.random.default_rng(0).normal(size=(40, 9)) * np.arange(1, 10)
+    sparse = SparsePCA(2, nonzeros=3, certify=True).fit(X)
+    assert certificates.verify(np.cov(X.T), sparse.certificate_)

@@ -176,7 +176,7 @@ class Verification:
         return self.reason
 
 
-def verify(S: Any, certificate: CardinalityCertificate, *, data: bool = False) -> Verification:
+def verify(S: Any, certificate: Any, *, data: bool = False) -> Verification:
     """Recheck a certificate of sparse PCA from the matrix alone, without the solver.
 
     Checked are: the vector (unit, few entries, as constrained, its value), the tree (its leaves cover every support),
@@ -186,8 +186,9 @@ def verify(S: Any, certificate: CardinalityCertificate, *, data: bool = False) -
     ----------
     S : (p, p) array
         The matrix that the certificate is about, or with ``data`` the (n, p) matrix X, S = X'X.
-    certificate : CardinalityCertificate
-        What is claimed.
+    certificate : CardinalityCertificate, or the ``certificate_`` of a SparsePCA
+        What is claimed of one component, or of all: then S is the covariance that was fitted, and each component is
+        checked on what those before it leave.
     data : bool, default False
         Whether X is given in place of S.
 
@@ -208,6 +209,8 @@ def verify(S: Any, certificate: CardinalityCertificate, *, data: bool = False) -
     >>> print(certificates.verify(S, replace(proof, upper=3.3, lower=3.3)))
     The vector's value is 3.406..., not the claimed 3.3.
     """
+    if hasattr(certificate, "proofs"):
+        return _verify_all(S, certificate, data)
     try:
         with single_blas_thread(), np.errstate(all="ignore"):  # the matrices are small; what overflows is rejected
             given, claimed = _in_safe_units(_read_matrix(S, data), _read(certificate), data)
@@ -221,6 +224,51 @@ def verify(S: Any, certificate: CardinalityCertificate, *, data: bool = False) -
     except (IndexError, ValueError, TypeError, OverflowError, np.linalg.LinAlgError) as error:
         return Verification(False, f"The certificate cannot be read: {error}.")
     return Verification(True, f"The certificate holds: all {len(claimed.leaves)} leaves were rechecked.")
+
+
+def _verify_all(S: Any, certificate: Any, data: bool) -> Verification:
+    """Recheck component after component, S being deflated by those that were."""
+    proofs = certificate.proofs
+    if not proofs or any(proof is None for proof in proofs):
+        return Verification(False, "Not every component has a proof: fit with certify=True.")
+    try:
+        left, lower, upper = S, real(certificate.lower, "lower"), real(certificate.upper, "upper")
+        require(lower.shape == upper.shape == (len(proofs),), "There are not as many bounds as proofs.")
+        basis: list[Array] = []
+        for j, proof in enumerate(proofs):
+            said = verify(left, proof, data=data)
+            if not said:
+                return Verification(False, f"Component {j + 1}: {said}")
+            _same(lower[j], proof.lower, "lower is {claimed:.10g}, but its proof says {found:.10g}.")
+            _same(upper[j], proof.upper, "upper is {claimed:.10g}, but its proof says {found:.10g}.")
+            if j + 1 < len(proofs):
+                given = _read_matrix(left, data)
+                left, data = given.T @ given if data else given, False
+                left = _deflated(left, np.asarray(proof.vector, dtype=np.float64), certificate.deflation, basis)
+    except WrongError as wrong:
+        return Verification(False, str(wrong))
+    return Verification(True, f"The certificate holds: the proofs of all {len(proofs)} components were rechecked.")
+
+
+def _deflated(S: Array, x: Array, kind: Any, basis: list[Array]) -> Array:
+    """Return what the unit vector x leaves of S (Mackey, NIPS 2008); ``basis`` grows by "generalised"."""
+    if kind == "generalised":
+        for q in basis:
+            x = x - q * (q @ x)
+        size = float(np.linalg.norm(x))
+        x = x / size if size > 0 else x
+        basis.append(x)
+    y = S @ x
+    c = float(x @ y)
+    if kind == "schur":
+        left = S - np.outer(y, y / c) if c > 0 else S
+    elif kind == "hotelling":
+        left = S - c * np.outer(x, x)
+    else:
+        require(kind in ("projection", "generalised"), f"{kind!r} is no deflation.")
+        left = S - np.outer(x, y) - np.outer(y, x) + c * np.outer(x, x)
+    symmetric: Array = (left + left.T) / 2
+    return symmetric
 
 
 def _read_matrix(S: Any, data: bool) -> Array:

@@ -256,5 +256,6 @@ def _certificate(
         seconds=seconds,
         proofs=tuple(proofs.kept.get(j) for j in range(k)) if problem.parameters["certify"] else (),
         unit="feature" if units.of is None else "group",
+        deflation=problem.parameters["deflation"],
     )
     return replace(certificate, scope="global") if bool(certificate.proved.all()) else certificate

@@ -38,8 +38,10 @@ class SparseCertificate(Certificate):
     nodes, seconds : (k,) array
         What the proof took; 0 without one.
     proofs : tuple
-        With ``certify=True`` the proofs, for `princomp.certificates.verify`; None for a component of zeros, or one
-        that was proved before a fit was resumed.
+        With ``certify=True`` the proofs; None for a component of zeros, or one that was proved before a fit was
+        resumed. `princomp.certificates.verify` rechecks one, or, given this certificate, all of them.
+    deflation : str
+        What those before leave for a component.
     residual, tol, scope, dominant, details
         As in `Certificate`: the residual is that of each component as an eigenvector on its own features.
     """
@@ -51,6 +53,7 @@ class SparseCertificate(Certificate):
     seconds: Array = field(default_factory=_nothing)
     proofs: tuple[CardinalityCertificate | None, ...] = ()
     unit: str = "feature"
+    deflation: str = "schur"
 
     @property
     def gap(self) -> Array:
