@@ -82,6 +82,8 @@ class Certificate:
     def __str__(self) -> str:
         """Return a sentence."""
         size = f"residual {self.residual:.1e}, {'within' if self.residual <= self.tol else 'above'} tol {self.tol:.0e}"
+        if self.residual > self.tol and self.dominant is not False:
+            return f"{size}."
         if self.dominant is None:
             meaning = "no small step improves it" if self.scope == "local" else "the best answer"
         elif self.dominant:

@@ -324,3 +324,13 @@ def test_command_line(tmp_path):
     done = princomp("fit", "wine.csv", "--nonzeros", "4", "-o", "b", cwd=tmp_path)
     assert done.returncode == 2
     assert "--nonzeros is not an option of the method pca" in done.stderr
+
+
+@pytest.mark.parametrize("formulation", ["dictionary", "regression", "constrained"])
+@pytest.mark.parametrize("factor", [1e-200, 1e-155, 1e155])
+def test_the_scale_of_data_does_not_matter(formulation, factor):
+    """Even where squares are out of range: warnings are errors here."""
+    X = np.random.default_rng(0).normal(size=(40, 8))
+    plain = SparsePCA(2, formulation=formulation).fit(X)
+    scaled = SparsePCA(2, formulation=formulation).fit(X * factor)
+    assert np.allclose(scaled.components_, plain.components_, atol=1e-4)

@@ -34,7 +34,7 @@ METHOD = Method(
             metavar="COLUMN",
             multiple=True,
             callback=several,
-            help="Feature that each component may use; several times for several.",
+            help="Feature forced into each component; several times for several.",
         ),
         click.Option(
             ["--exclude"],

@@ -47,7 +47,7 @@ def solve(problem: Problem) -> Found:
         refuse_checkpoint(given)
         bounds, result = _search(fit, counts(given["nonzeros"], k, p), p)
     V = constrained.components(result.value, k)
-    return Found(V, {"V": V}, result.objective / problem.unit**2, result, bounds)
+    return Found(V, {"V": V}, float(problem.squares_as_given(result.objective)), result, bounds)
 
 
 def _search(fit: Callable[[Array, Value], Result], target: Array, p: int) -> tuple[Array, Result]:

@@ -26,7 +26,7 @@ def solve(problem: Problem) -> Found:
     given, unit = problem.parameters, problem.unit
     radius = problem.number("radius", 1.0)
     # For c X the same Y and c D are best with c alpha, and with c^2 times the penalty on Y.
-    codes = None if given["code_alpha"] is None else problem.weights(given["code_alpha"]) * unit**2
+    codes = None if given["code_alpha"] is None else problem.weights(given["code_alpha"]) * problem.unit_squared
     on_loadings = any(given[name] is not None for name in ("alpha", "alpha_share", "nonzeros"))
     only_codes = codes is not None and not on_loadings
     if only_codes:
@@ -50,7 +50,9 @@ def solve(problem: Problem) -> Found:
     if R is not None and problem.X is not None:
         Y = begin.recover(Products.of(problem.rows if problem.array is None else problem.array), R, Y, radius)
     value = {"Y": Y / unit if only_codes else Y, "D": D if only_codes else D / unit}
-    return Found(D, value, result.objective / unit**2, result, None if only_codes else alpha / unit)
+    return Found(
+        D, value, float(problem.squares_as_given(result.objective)), result, None if only_codes else alpha / unit
+    )
 
 
 def _largest(problem: Problem, X: Products, radius: float) -> float:

@@ -85,6 +85,12 @@ class Problem:
             return product
         return statistics.gram_apply(self.rows, V)
 
+    @property
+    def unit_squared(self) -> float:
+        """What squares in the units of the user are multiplied by; infinite for the smallest."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.float64(self.unit) ** 2)
+
     def squares_as_given(self, numbers: Any) -> Any:
         """Return squares, or a variance, in the units of the user; infinite where these are too small for it."""
         with np.errstate(over="ignore", under="ignore"):

@@ -22,7 +22,7 @@ RIDGE = 1e-6  # of the leading eigenvalue, if nothing else is asked for
 
 def solve(problem: Problem) -> Found:
     """Return what the regression formulation finds."""
-    given, square = problem.parameters, problem.unit**2
+    given, square = problem.parameters, problem.unit_squared
     S = _scatter(problem)
     values, V = leading = S.leading(problem.k, problem.rng)
     ridge = RIDGE * float(values[0]) if given["ridge"] is None else float(given["ridge"]) * square
@@ -52,12 +52,13 @@ def solve(problem: Problem) -> Found:
 
     with single_blas_thread():  # many small products: threads would wait for each other most of the time
         alpha, result = weigh_and_fit(problem, largest, square, fit, None if solver == "one-shot" else again)
-    A, B = result.value["A"], result.value["B"]
+    A, B, as_given = result.value["A"], result.value["B"], problem.squares_as_given
     if not alpha.any() and solver != "one-shot":
         A, B = _rotated(A, B, S.apply(B))
     if np.isinf(ridge):  # B carries the units of S here
-        return Found(B, {"A": A, "B": B / square}, result.objective / square**2, result, alpha / square)
-    return Found(B, {"A": A, "B": B}, result.objective / square, result, alpha / square)
+        B_given, objective = as_given(B), as_given(as_given(result.objective))
+        return Found(B, {"A": A, "B": B_given}, float(objective), result, as_given(alpha))
+    return Found(B, {"A": A, "B": B}, float(as_given(result.objective)), result, as_given(alpha))
 
 
 def _scatter(problem: Problem) -> scatter.Scatter:
