@@ -205,10 +205,10 @@ def test_more_starts_are_no_worse():
 
 
 def test_rivals_lead_lower_on_average():
-    alpha, gains = np.full(6, 0.2), []
-    for seed in range(8):
-        data = scatter.of_array(random_data(150, 300, seed))
-        begin = regression.start(data, 6, alpha=alpha, ridge=1.0, rng=np.random.default_rng(0))
+    alpha, gains = np.full(10, 0.2), []
+    for seed in range(6):
+        data = scatter.of_array(random_data(300, 600, seed))
+        begin = regression.start(data, 10, alpha=alpha, ridge=1.0, rng=np.random.default_rng(0))
         assert begin["rivals"] == regression.RIVALS
         solve = partial(regression.block, data, alpha=alpha, ridge=1.0)
         tried = run(solve, begin, tol=1e-5, max_iter=1000)
@@ -217,7 +217,7 @@ def test_rivals_lead_lower_on_average():
         assert tried.value["rivals"] == 0
         assert (np.diff(tried.history.objective) <= 1e-6 * abs(tried.objective)).all()
         gains.append(alone.objective - tried.objective)
-    assert np.mean(gains) > 1e-4
+    assert np.mean(gains) > 1e-3
 
 
 def test_components_that_are_weighted_differently_have_no_rival():

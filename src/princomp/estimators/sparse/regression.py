@@ -55,6 +55,9 @@ def solve(problem: Problem) -> Found:
     A, B, as_given = result.value["A"], result.value["B"], problem.squares_as_given
     if not alpha.any() and solver != "one-shot":
         A, B = _rotated(A, B, S.apply(B))
+    elif solver == "block" and (alpha == alpha[0]).all():  # their order is free: most variance first
+        order = np.argsort(-np.einsum("ij,ij->j", A, S.apply(B)), kind="stable")
+        A, B = A[:, order], B[:, order]
     if np.isinf(ridge):  # B carries the units of S here
         B_given, objective = as_given(B), as_given(as_given(result.objective))
         return Found(B, {"A": A, "B": B_given}, float(objective), result, as_given(alpha))
