@@ -139,7 +139,8 @@ def test_N10_both_sides_of_a_canonical_model_keep_every_bit(kind, tmp_path):
 @pytest.mark.parametrize("kind", ["arrays", "float32", "names", "missing cells"])
 def test_N10_a_mixture_keeps_every_bit(kind, tmp_path):
     people = make_height_weight(80, random_state=1).X
-    data = np.hstack([people, people @ [[0.5], [-1.0]]]).astype(np.float32 if kind == "float32" else np.float64)
+    third = people @ [[0.5], [-1.0]] + np.random.default_rng(0).normal(size=(80, 1))  # with noise of its own
+    data = np.hstack([people, third]).astype(np.float32 if kind == "float32" else np.float64)
     if kind == "missing cells":
         data[::7, 1] = np.nan
     data = named(data, ODD_NAMES[:3]) if kind == "names" else data
