@@ -22,12 +22,13 @@ X = data_with_spectrum(400, 60, np.linspace(3, 2, 60), offset=4.0)
 
 # One process for all moments: starting Python and importing costs more than the fits.
 CHILD = """
-import json, sys, threading, time
+import json, signal, sys, threading, time
 from functools import partial
 import numpy as np
 import threadpoolctl
 from princomp import PCA
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would ignore it
 rng = np.random.default_rng(0)
 wide = rng.normal(size=(3000, 1500))
 
