@@ -101,13 +101,18 @@ def test_only_some_of_the_cells(model, axes):
     assert plots.imputed_cells(model, X, most=5, axes=axes).get_xlabel() == "5 of 50 missing cells, row by row"
 
 
+@pytest.mark.needs("pandas")
 def test_frames_keep_their_names(axes):
-    pandas = pytest.importorskip("pandas")
+    """Else scikit-learn warns that names are missing, and warnings are errors here."""
+    import pandas
+
     frame = pandas.DataFrame(load_tobamovirus().X, columns=[f"acid {j}" for j in range(18)])
     frame.iloc[3, 4] = np.nan
     model = ProbabilisticPCA(2).fit(frame)
     plots.imputed_cells(model, frame, truth=frame.fillna(0.0), axes=axes)
+    assert axes.get_xlabel() == "1 missing cell, row by row"
     plots.posterior_scores(model, frame, axes=axes)
+    assert np.allclose(axes.collections[-1].get_offsets(), model.transform(frame))
 
 
 def test_likelihoods_of_weighted_rows(axes):

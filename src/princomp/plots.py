@@ -140,7 +140,8 @@ def imputed_cells(
     if truth is not None:
         axes.scatter(place, np.asarray(truth)[i, j], marker="x", s=24, color=COLOURS[3], zorder=3, label="true value")
         axes.legend()
-    shown = f"{cells} missing cells" if len(i) == cells else f"{len(i)} of {cells} missing cells"
+    count = f"{cells}" if len(i) == cells else f"{len(i)} of {cells}"
+    shown = f"{count} missing cell{'' if cells == 1 else 's'}"
     axes.set(xlabel=f"{shown}, row by row", ylabel="value")
     return axes
 
