@@ -129,7 +129,8 @@ def start(
     values, V = scatter.leading(k, rng) if leading is None else leading
     largest = max(float(values[0]), 0.0)
     alike = alpha[0] > 0 and bool((alpha == alpha[0]).all())
-    more = {"rivals": np.array(RIVALS if alike and k > 1 else 0)}
+    # Where p is many times n, S is not at hand, and rivals were seen to end in the same minimum.
+    more = {"rivals": np.array(RIVALS if alike and k > 1 and scatter.at_hand else 0)}
     first = begin_at(scatter, V, V, largest)
     if n_init == 1:
         return first | more

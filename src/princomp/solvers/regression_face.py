@@ -21,7 +21,7 @@ from princomp.solvers.scatter import Part, Squares
 Array = NDArray[Any]
 
 # Newton steps taken too early end in worse minima: first proximal steps, until one gains less than this share of F.
-SLOW = 1e-5
+SLOW = 3e-6
 SLOW_STEPS = 3  # in a row
 CAUTION = 0.9  # the next step is as long as the curvature along the last one allows, times this
 GROWTH = 1.1  # and at the most this many times as long as the last one

@@ -48,6 +48,10 @@ class Part(Protocol):
 class Scatter(Protocol):
     """What solvers ask of S = X'X."""
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether S itself is in memory."""
+
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
         """Return S V, (p, b), in single precision if that is faster and ``roughly`` will do."""
 
@@ -66,6 +70,7 @@ class Matrix:
     """S (p, p) in memory."""
 
     S: Array
+    at_hand = True
 
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
         """Return S V."""
@@ -96,6 +101,11 @@ class Data:
     K: Array  # (n, n), smaller than X
     S: Array | None = None
     SS: Array | None = None
+
+    @property
+    def at_hand(self) -> bool:
+        """If p is near n."""
+        return self.S is not None
 
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
         """Return X'(X V)."""
@@ -133,6 +143,7 @@ class Passes:
     """S = X'X known by passes over the data alone, whatever stores them."""
 
     X: Centered
+    at_hand = False
 
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
         """Return X'(X V)."""
