@@ -128,12 +128,17 @@ def test_N10_both_sides_of_a_canonical_model_keep_every_bit(kind, tmp_path):
     if kind == "float32":
         left, right = left.astype(np.float32), right.astype(np.float32)
     data = named(left, ODD_NAMES) if kind == "names" else left
+    turned = named(right[:, ::-1], ODD_NAMES[2::-1])
+    right = named(right, ODD_NAMES[:3]) if kind == "names" else right
     cca = princomp.SparseCCA(2, alpha_x=0.05, scale=kind != "arrays").fit(data, right)
     save(cca, tmp_path / "model.princomp")
     again = load(tmp_path / "model.princomp")
     assert same_state(cca, again)
     assert all(map(same, again.transform(data, right), cca.transform(data, right)))
     assert same(again.score(data, right), cca.score(data, right))
+    if kind == "names":
+        with pytest.raises(ValueError, match="column"):
+            again.score(data, turned)
 
 
 @pytest.mark.parametrize("kind", ["arrays", "float32", "names", "missing cells"])

@@ -10,6 +10,8 @@ What a manifold must provide, for a point ``A`` on it and a matrix ``D`` like it
     a vector that is zero if and only if D is tangent at A, linear in D; empty where all D are.
 ``multiply(A, L)``
     the adjoint of ``normal``: the normal matrix with coefficients L.
+``basis(A)``
+    what ``multiply`` makes of each coefficient, stacked: ``normal`` and ``multiply`` are products with it.
 """
 
 from __future__ import annotations
@@ -37,6 +39,9 @@ class Manifold(Protocol):
 
     def multiply(self, A: Array, L: Array) -> Array:
         """Return the normal matrix with coefficients L."""
+
+    def basis(self, A: Array) -> Array:
+        """Return the normal matrix of each coefficient."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,10 @@ class Euclidean:
     def multiply(self, A: Array, L: Array) -> Array:
         """Return zero."""
         return np.zeros_like(A)
+
+    def basis(self, A: Array) -> Array:
+        """Return nothing."""
+        return np.zeros((0, *A.shape))
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,10 @@ class Sphere:
     def multiply(self, A: Array, L: Array) -> Array:
         """Return A times the coefficient."""
         return A * L[0]
+
+    def basis(self, A: Array) -> Array:
+        """Return A alone."""
+        return A[None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,3 +164,11 @@ class Stiefel:
         symmetric = np.zeros((k, k))
         symmetric[np.triu_indices(k)] = L
         return self._times(A) @ (symmetric + symmetric.T)
+
+    def basis(self, A: Array) -> Array:
+        """Return, for each i <= j, MA with column i moved to j, plus MA with column j moved to i."""
+        N, (rows, columns) = self._times(A), np.triu_indices(A.shape[1])
+        normals, each = np.zeros((len(rows), *A.shape)), np.arange(len(rows))
+        normals[each, :, columns] += N[:, rows].T
+        normals[each, :, rows] += N[:, columns].T
+        return normals

@@ -123,9 +123,71 @@ def test_rows_must_match():
         SparseCCA().fit(X, Y[:-1])
 
 
+def two_factors(seed, n=200, p=30, q=40):
+    """Two pairs of correlated groups, of 3 and 4 features, and noise."""
+    rng = np.random.default_rng(seed)
+    z, X, Y = rng.normal(size=(n, 2)), rng.normal(size=(n, p)), rng.normal(size=(n, q))
+    for j, strength in enumerate((2, 1.5)):
+        X[:, 3 * j : 3 * j + 3] += strength * z[:, [j]]
+        Y[:, 4 * j : 4 * j + 4] += strength * z[:, [j]]
+    return X, Y
+
+
+@pytest.mark.parametrize(("seed", "shape"), [(0, (200, 30, 40)), (1, (240, 36, 48)), (2, (160, 24, 32))])
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_larger_alpha_leaves_fewer_features_down_to_one_for_each_pair(k, seed, shape):
+    X, Y = two_factors(seed, *shape)
+    counts = []
+    for alpha in (0.02, 0.3, 10.0, 100.0, 1e6):
+        cca = SparseCCA(k, alpha_x=alpha, alpha_y=alpha, max_iter=200).fit(X, Y)
+        assert cca.certificate_.holds
+        assert cca.certificate_.residual <= cca.tol
+        counts.append((len(found_rows(cca.x_weights_)), len(found_rows(cca.y_weights_))))
+        if alpha >= 10:
+            assert counts[-1] == (k, k)
+            assert cca.n_iter_ <= 20
+    assert (np.diff(counts, axis=0) <= 0).all()
+    assert min(counts[0]) > k
+
+
+def test_the_objective_of_one_feature_on_each_side():
+    """With one pair and a large alpha the objective is that of two columns: 2 alpha less their correlation."""
+    X, Y = two_factors(0)
+    cca = SparseCCA(alpha_x=100.0, alpha_y=100.0).fit(X, Y)
+    i, j = np.flatnonzero(cca.x_weights_)[0], np.flatnonzero(cca.y_weights_)[0]
+    correlations = np.abs(np.corrcoef(X.T, Y.T)[: X.shape[1], X.shape[1] :])
+    assert cca.result_.objective == pytest.approx(200 - correlations[i, j], abs=1e-4)
+    assert correlations[i, j] > 0.7
+
+
+@pytest.mark.needs("pandas")
+def test_columns_of_the_other_side_must_be_those_of_the_fit():
+    import pandas as pd
+
+    X, Y = small()
+    dx, dy = pd.DataFrame(X).add_prefix("x"), pd.DataFrame(Y).add_prefix("y")
+    cca = SparseCCA().fit(dx, dy)
+    for other in (dy[dy.columns[::-1]], dy.rename(columns={"y0": "z"})):
+        with pytest.raises(ValueError, match=r"names of Y .* column 0 is '(y14|z)', but was 'y0'"):
+            cca.score(dx, other)
+        with pytest.raises(ValueError, match="names of Y"):
+            cca.transform(dx, other)
+    assert cca.score(dx, dy) == cca.score(dx, Y) == pytest.approx(cca.correlations_.mean())
+    assert np.isfinite(cca.fit(dx, Y).score(dx, dy[dy.columns[::-1]]))  # fitted without names: none to compare
+
+
+@pytest.mark.parametrize("method", ["score", "transform"])
+def test_rows_must_match_after_the_fit(method):
+    X, Y = small()
+    cca = SparseCCA().fit(X, Y)
+    with pytest.raises(ValueError, match="as many rows: found 80 and 79"):
+        getattr(cca, method)(X, Y[:-1])
+
+
 def test_callback_stops_and_checkpoint_resumes_for_the_same_data_only(tmp_path):
     X, Y = small()
     path = tmp_path / "state"
+    weights = {"alpha_x": 0.02, "alpha_y": 0.02}  # the default ones take fewer steps than this stops after
     seen = []
 
     def stop(state):
@@ -133,19 +195,19 @@ def test_callback_stops_and_checkpoint_resumes_for_the_same_data_only(tmp_path):
         return len(seen) == 3
 
     with pytest.warns(ConvergenceWarning, match="Stopped by the callback after 3"):
-        SparseCCA(2, callback=stop, checkpoint=path).fit(X, Y)
+        SparseCCA(2, **weights, callback=stop, checkpoint=path).fit(X, Y)
     assert len(seen) == 3
     stored = path.read_bytes()
-    other = SparseCCA(2, checkpoint=path)
+    other = SparseCCA(2, **weights, checkpoint=path)
     with pytest.raises(ValueError, match="another"):
         other.fit(X, Y[::-1])
     assert path.read_bytes() == stored
-    resumed = SparseCCA(2, checkpoint=path).fit(X, Y)
-    direct = SparseCCA(2).fit(X, Y)
+    resumed = SparseCCA(2, **weights, checkpoint=path).fit(X, Y)
+    direct = SparseCCA(2, **weights).fit(X, Y)
     assert not path.exists()
     assert (resumed.x_weights_ == direct.x_weights_).all()
     assert (resumed.y_weights_ == direct.y_weights_).all()
-    assert resumed.n_iter_ == direct.n_iter_
+    assert resumed.n_iter_ == direct.n_iter_ > 3
 
 
 @parametrize_with_checks([SparseCCA()])

@@ -24,6 +24,7 @@ from princomp.solvers.regression_face import soft
 Array = NDArray[Any]
 
 KEPT = 20  # entries of the cross-covariance, for each component, that the start goes by
+FARTHEST = 10.0  # that a row may be shortened by in a step; rows are about as long as 1
 DEFAULT_SHARE = 0.8  # alpha as a multiple of sqrt((k + log p) / n)
 SHRINKAGE = 1e-4  # of the covariances, divided by n - 1: they are singular where there are more features than samples
 
@@ -44,11 +45,13 @@ class SparseCCA(Estimator):
     n_components : int, default 1
         Number of pairs of canonical vectors.
     alpha_x, alpha_y : float, optional
-        Weights of the row norms; by default 0.8 sqrt((k + log p) / n), p the number of features of that side.
+        Weights of the row norms; by default 0.8 sqrt((k + log p) / n), p the number of features of that side. From
+        some alpha on, often near 1 if columns are scaled, k features are left, which the constraint needs: larger ones
+        have no further effect.
     scale : bool, default True
         Divide columns by their standard deviation.
     tol : float, default 1e-5
-        Bound on the manifold proximal step, sqrt(\|D_A\|^2 + \|D_B\|^2).
+        Bound on the manifold proximal step, sqrt(\|D_A / t_x\|^2 + \|D_B / t_y\|^2), t = min(1, 10 / alpha) its size.
     max_iter : int, default 1000
         Bound on iterations.
     verbose : int, default 0
@@ -141,10 +144,11 @@ class SparseCCA(Estimator):
         if Y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         x_rows = self._open(X, reset=True, least_rows=2)
-        y_rows = as_rows(_as_columns(Y))
         n = x_rows.shape[0]
-        if y_rows.shape[0] != n:
-            raise ValueError(f"X and Y must have as many rows: found {n} and {y_rows.shape[0]}.")
+        y_rows = _open_other(Y, n)
+        self.__dict__.pop("_y_names", None)  # of an earlier fit
+        if y_rows.names is not None:
+            self._y_names = np.array(y_rows.names, dtype=object)
         k = self._check_parameters(min(n, x_rows.shape[1], y_rows.shape[1]))
         U, self.x_mean_, self.x_scale_ = _standardised(x_rows, self.scale)
         V, self.y_mean_, self.y_scale_ = _standardised(y_rows, self.scale)
@@ -197,9 +201,15 @@ class SparseCCA(Estimator):
         scores = self._scores(rows, self.x_mean_, self.x_scale_, self.x_weights_)
         if y is None:
             return scores
-        others = as_rows(_as_columns(y))
+        others = _open_other(y, rows.shape[0])
         if others.shape[1] != len(self.y_mean_):
             raise ValueError(f"Y has {others.shape[1]} features, but was fitted with {len(self.y_mean_)}.")
+        for j, (now, then) in enumerate(zip(others.names or (), getattr(self, "_y_names", ()), strict=False)):
+            if now != then:
+                raise ValueError(
+                    "The feature names of Y should match those that were passed during fit: "
+                    f"column {j} is {now!r}, but was {then!r} when fitted."
+                )
         return scores, self._scores(others, self.y_mean_, self.y_scale_, self.y_weights_)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
@@ -254,11 +264,12 @@ def sparse_cca(U: Array, V: Array, k: int, alpha_x: float, alpha_y: float, solve
     for W, alpha in ((U, alpha_x), (V, alpha_y)):
         share = min(SHRINKAGE / (n - 1), 0.5)
         metric = (1 - share) * (W.T @ W) / (n - 1) + share * np.eye(W.shape[1])
-        sides.append(Side(Stiefel(metric), RowNorms(alpha), 1.0))
+        sides.append(Side(Stiefel(metric), RowNorms(alpha), FARTHEST / max(alpha, FARTHEST)))
     smooth = Smooth(lambda A, B: -float(np.vdot(A, C @ B)), lambda A, B: -C @ B, lambda A, B: -C.T @ A)
     A, B = _start(C, k)
     begin = start(sides[0].manifold.retract(A, 0 * A), sides[1].manifold.retract(B, 0 * B))
-    found = solve(partial(alternate, smooth, sides=(sides[0], sides[1]), gamma=0.5), begin)
+    turn = partial(_turned, C=C)
+    found = solve(partial(alternate, smooth, sides=(sides[0], sides[1]), gamma=0.5, turn=turn), begin)
     A, B = _canonical(found.value["A"], found.value["B"], C)
     objective = smooth.value(A, B) + sides[0].penalty.value(A) + sides[1].penalty.value(B)
     return Result({"A": A, "B": B}, objective, found.certificate, found.status, found.n_iter, found.history)
@@ -266,12 +277,25 @@ def sparse_cca(U: Array, V: Array, k: int, alpha_x: float, alpha_y: float, solve
 
 def _start(C: Array, k: int) -> tuple[Array, Array]:
     """Return the leading singular vectors of the largest entries of C, or of C where these do not do."""
-    sizes = np.sort(np.abs(C), axis=None)
-    for kept in (soft(C, sizes[-min(KEPT * k, len(sizes))]), C):
-        P, s, Qt = np.linalg.svd(kept, full_matrices=False)
-        if s[k - 1] > 1e-8 * s[0]:
-            break
+    rank = C.size - min(KEPT * k, C.size)
+    for kept in (soft(C, np.partition(np.abs(C), rank, axis=None)[rank]), C):
+        rows, columns = kept.any(axis=1), kept.any(axis=0)  # the others are zero in the vectors too
+        P, s, Qt = np.linalg.svd(kept[np.ix_(rows, columns)], full_matrices=False)
+        if len(s) >= k and s[k - 1] > 1e-8 * s[0]:
+            A, B = np.zeros((len(C), k)), np.zeros((C.shape[1], k))
+            A[rows], B[columns] = P[:, :k], Qt[:k].T
+            return A, B
+    P, _, Qt = np.linalg.svd(C, full_matrices=False)
     return P[:, :k], Qt[:k].T
+
+
+def _turned(A: Array, B: Array, *, C: Array) -> Array:
+    """Return A rotated so that A'CB is symmetric, which is best for this B: row norms stay.
+
+    The steps of the solver alone would get there slowly, as the weights of the row norms shorten them.
+    """
+    P, _, Qt = np.linalg.svd(A.T @ (C @ B))
+    return A @ P @ Qt
 
 
 def _canonical(A: Array, B: Array, C: Array) -> tuple[Array, Array]:
@@ -288,6 +312,14 @@ def _correlations(scores: Array, others: Array) -> Array:
     scores, others = scores - scores.mean(axis=0), others - others.mean(axis=0)
     size = np.linalg.norm(scores, axis=0) * np.linalg.norm(others, axis=0)
     return (scores * others).sum(axis=0) / np.where(size > 0, size, 1.0)
+
+
+def _open_other(Y: Any, n: int) -> Rows:
+    """Return Y as rows, as many as the n of X."""
+    rows = as_rows(_as_columns(Y))
+    if rows.shape[0] != n:
+        raise ValueError(f"X and Y must have as many rows: found {n} and {rows.shape[0]}.")
+    return rows
 
 
 def _as_columns(Y: Any) -> Any:

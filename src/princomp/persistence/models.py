@@ -74,6 +74,8 @@ MODELS = {
             "mean_": Numbers("p"),
             "_mean": Numbers("p"),
             "_noise": float,
+            "scale_": Numbers("p", or_none=True),
+            "_scale": Numbers("p", or_none=True),
             "noise_variance_": float,
             "explained_variance_": Numbers("k"),
             "explained_variance_ratio_": Numbers("k"),
@@ -87,6 +89,7 @@ MODELS = {
             "certificate_": Certificate,
             "feature_names_in_": Names("p"),
         },
+        optional=("feature_names_in_", "scale_", "_scale"),
     ),
     "ProbabilisticPCAMixture": Model(
         ProbabilisticPCAMixture,
@@ -154,7 +157,9 @@ MODELS = {
             "result_": Result,
             "certificate_": Certificate,
             "feature_names_in_": Names("p"),
+            "_y_names": Names("q"),
         },
+        optional=("feature_names_in_", "_y_names"),
     ),
 }
 

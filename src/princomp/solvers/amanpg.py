@@ -175,6 +175,7 @@ def alternate(
     sides: tuple[Side, Side],
     gamma: float,
     measure: Callable[[Array, Array], float] | None = None,
+    turn: Callable[[Array, Array], Array] | None = None,
     steps: int = 1,
 ) -> Iterator[State]:
     """Yield states of falling F.
@@ -192,6 +193,8 @@ def alternate(
         Backtracking.
     measure : callable, optional
         (A, B) -> residual, instead of the absolute one of the module's docstring.
+    turn : callable, optional
+        (A, B) -> an A at which F is no higher, taken after each step.
     steps : int
         Steps to a state; ``iteration`` counts states.
 
@@ -213,6 +216,7 @@ def alternate(
             D = tangent_step(right, B, smooth.gradient_b(A, B))
             B, second = _search(right, B, D, lambda B, A=A: total(A, B), gamma)  # type: ignore[misc]
             lowest = np.minimum(lowest, [first, second])
+            A = A if turn is None else turn(A, B)
             D = tangent_step(left, A, smooth.gradient_a(A, B))
         iteration += 1
         if measure is None:
@@ -248,38 +252,42 @@ def tangent_step(side: Side, A: Array, gradient: Array) -> Array:
 def _newton(side: Side, A: Array, gradient: Array) -> Array:
     """Return D(L) = prox(A - t (gradient - N(L))) - A for the multiplier L that makes it tangent.
 
-    N is the adjoint of the map E that is zero for tangent matrices, so E(D(L)) is the monotone gradient of a concave
-    dual function; its generalised Jacobian is found by differences, a column for each of the few multipliers.
+    N is the adjoint of the map E that is zero for tangent matrices, so E(D(L)) is the monotone gradient of a convex
+    dual function, which the line search goes by: where the prox leaves nothing, E is constant and the dual still falls.
+    The generalised Jacobian of E is found by differences, a column for each of the few multipliers.
     """
     t, manifold, penalty = side.step, side.manifold, side.penalty
+    basis = manifold.basis(A).reshape(-1, A.size)  # once: a metric makes its product with A dear
 
-    def trial(L: Array) -> tuple[Array, Array]:
-        D = penalty.prox(A - t * (gradient - manifold.multiply(A, L)), t) - A
-        return D, manifold.normal(A, D)
+    def trial(L: Array) -> tuple[Array, Array, float]:
+        slope = gradient - (L @ basis).reshape(A.shape)
+        new = penalty.prox(A - t * slope, t)
+        D = new - A
+        dual = -float(np.vdot(slope, D)) - penalty.value(new) - float(np.vdot(D, D)) / (2 * t)
+        return D, basis @ D.ravel(), dual
 
     # Where the penalty is not there, the multiplier makes the gradient tangent: a good beginning.
-    basis = [manifold.multiply(A, axis) for axis in np.eye(len(manifold.normal(A, A)))]
-    gram = np.array([[float(np.vdot(a, b)) for a in basis] for b in basis])
-    L = np.linalg.solve(gram, [float(np.vdot(b, gradient)) for b in basis])
-    D, E = trial(L)
+    gram = basis @ basis.T
+    L = np.linalg.solve(gram, basis @ gradient.ravel())
+    D, E, dual = trial(L)
     share, most, least = REGULARISATION
-    goal = NEWTON_TOL * max(float(np.linalg.norm(A)), 1.0)
+    least_goal, spread = NEWTON_TOL * max(float(np.linalg.norm(A)), 1.0), t * float(np.sqrt(np.trace(gram)))
     for _ in range(NEWTON_STEPS):
         size = float(np.linalg.norm(E))
+        goal = max(least_goal, ROUNDING * spread * float(np.linalg.norm(L @ basis)))  # the digits that D has
         if size <= goal:
             break
         width = 1e-7 * (1 + float(np.abs(L).max()))
         jacobian = np.stack([(trial(L + width * axis)[1] - E) / width for axis in np.eye(len(L))], axis=1)
         scale = max(float(np.trace(jacobian)) / len(L), t * float(np.diag(gram).mean()) * 1e-3)
         direction = -np.linalg.solve(jacobian + share * max(min(size, most), least) * scale * np.eye(len(L)), E)
-        a = 1.0
-        for _ in range(30):
-            new = trial(L + a * direction)
-            if np.linalg.norm(new[1]) <= (1 - ARMIJO * a) * size:
+        fall, a = float(E @ direction), 1.0
+        for _ in range(MAX_BACKTRACKS):
+            D, E, new = trial(L + a * direction)
+            if new <= dual + ARMIJO * a * fall + ROUNDING * abs(dual):
                 break
             a /= 2
-        L = L + a * direction
-        D, E = new
+        L, dual = L + a * direction, new
     return manifold.project(A, D) if np.linalg.norm(E) > 1e3 * goal else D
 
 
