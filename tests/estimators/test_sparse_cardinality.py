@@ -406,6 +406,14 @@ def test_deflated_covariance_is_that_of_the_fit(pitprops, wine):
         together.deflated_covariance(np.cov(wine.T), 1)
 
 
+def test_correlations_are_not_what_a_scaled_fit_deflates(wine):
+    sparse = SparsePCA(2, nonzeros=4, scale=True, certify=True).fit(wine)
+    for j, proof in enumerate(sparse.certificate_.proofs):
+        assert certificates.verify(sparse.deflated_covariance(np.cov(wine.T), j), proof)
+    with pytest.raises(ValueError, match=r"S is a correlation matrix.*give the covariance, np.cov\(X.T\)"):
+        sparse.deflated_covariance(np.corrcoef(wine.T), 1)
+
+
 def test_words_of_a_fit_that_was_stopped(wine):
     with pytest.warns(ConvergenceWarning, match="Stopped by the callback"):
         stopped = SparsePCA(2, nonzeros=4, scale=True, callback=lambda state: True).fit(wine)
@@ -529,8 +537,8 @@ def test_errors_say_what_to_do(wine):
         ({"retain": True}, "retain must be a number above 0, up to 1, got True"),
         ({"certify": "yes"}, "certify must be True or False, got 'yes'"),
         ({"nonnegative": 1}, "nonnegative must be True or False, got 1"),
-        ({"alpha": "1"}, "A penalty is a finite number of at least 0, or a list of 3 of them; got '1'"),
-        ({"alpha": np.inf}, "A penalty is a finite number"),
+        ({"alpha": "1"}, "alpha must be a finite number of at least 0, or a list of 3 of them; got '1'"),
+        ({"alpha": np.inf}, "alpha must be a finite number"),
         ({"alpha": np.ones(3), "formulation": "cardinality"}, 'alpha is for formulation="dictionary" or "regression"'),
         ({"include": np.array([1, 2]), "alpha": 1.0}, 'include is for formulation="cardinality"'),
         ({"groups": np.zeros(13, dtype=int), "bound": 1.5}, 'groups is for formulation="dictionary" or "cardinality"'),

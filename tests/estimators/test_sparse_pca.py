@@ -161,6 +161,23 @@ def test_float32_names_and_scores(wine, formulation):
     assert np.allclose(*back, atol=1e-4)
 
 
+@pytest.mark.parametrize("scores", ["projection", "least-squares"])
+@pytest.mark.parametrize("formulation", [*FORMULATIONS, "cardinality"])
+def test_what_inverse_transform_explains(wine, formulation, scores):
+    """The projection on the span of the loadings, whichever the scores; the regression on the scores has more."""
+    sparse = SparsePCA(3, formulation=formulation, scores=scores, random_state=0).fit(wine)
+    centred, freedom = wine - wine.mean(axis=0), len(wine) - 1
+    total = np.sum(centred**2) / freedom
+    error = np.sum((wine - sparse.inverse_transform(sparse.transform(wine))) ** 2) / freedom
+    assert error == pytest.approx(total - sparse.explained_variance("subspace").sum(), rel=1e-9)
+    Q = np.linalg.qr(sparse.components_.T)[0]
+    assert error == pytest.approx(np.sum((centred - centred @ Q @ Q.T) ** 2) / freedom, rel=1e-9)
+    Z = sparse.transform(wine)
+    regression = np.sum((centred - Z @ np.linalg.lstsq(Z, centred)[0]) ** 2) / freedom
+    assert regression == pytest.approx(total - sparse.explained_variance("reconstruction").sum(), rel=1e-9)
+    assert regression < error
+
+
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("size", [1e150, 1e-150])
 def test_scale_of_the_data(wine, formulation, size):
@@ -196,6 +213,82 @@ def test_planted_supports(formulation):
     X, V = planted()
     sparse = SparsePCA(10, formulation=formulation, nonzeros=30, random_state=0).fit(X)
     assert f1(sparse.components_, V) >= 0.99
+
+
+def weaker(formulation, alpha, factor):
+    """A weight that allows more by this share."""
+    return {"bound": alpha * factor} if formulation == "constrained" else {"alpha": alpha / factor}
+
+
+@pytest.mark.parametrize(
+    ("formulation", "nonzeros"), [("dictionary", 4), ("dictionary", 6), ("regression", 6), ("constrained", 4)]
+)
+def test_the_loosest_weight_that_leaves_so_many(wine, formulation, nonzeros):
+    how = {"formulation": formulation, "random_state": 0}
+    sparse = SparsePCA(1, nonzeros=nonzeros, **how).fit(wine)
+    assert sparse.nonzeros_[0] == nonzeros
+    same = SparsePCA(1, **weaker(formulation, sparse.alpha_, 1.0), **how).fit(wine)
+    assert same.nonzeros_[0] == nonzeros
+    for factor in (1.03, 1.1, 1.3):
+        assert SparsePCA(1, **weaker(formulation, sparse.alpha_, factor), **how).fit(wine).nonzeros_[0] > nonzeros
+
+
+@pytest.mark.parametrize(("formulation", "variance"), [("constrained", 2.99), ("dictionary", 2.99)])
+def test_four_features_of_the_wines(formulation, variance):
+    """The best four features have 3.01; a weight tighter than it need be loses up to an eighth of that."""
+    X = load_wine().X
+    best = SparsePCA(1, nonzeros=4, scale=True, certify=True).fit(X).explained_variance_[0]
+    sparse = SparsePCA(1, formulation=formulation, nonzeros=4, scale=True, random_state=0).fit(X)
+    assert variance <= sparse.explained_variance_[0] <= best
+
+
+@pytest.mark.parametrize("shape", [(500, 1000), (240, 480)])
+def test_loose_weights_keep_the_variance_of_planted_parts(shape):
+    """Regression shrinks: with the first weight that leaves 30 features it has a tenth less than the others."""
+    rng = np.random.default_rng(shape[0])
+    V = np.zeros((5, shape[1]))
+    for j in range(5):
+        V[j, 30 * j : 30 * j + 30] = rng.choice([-1, 1], 30) / np.sqrt(30)
+    X = (rng.normal(size=(shape[0], 5)) * np.linspace(12, 6, 5)) @ V + rng.normal(size=shape)
+    best = SparsePCA(5, nonzeros=30).fit(X).explained_variance_.sum()
+    for formulation in FORMULATIONS:
+        sparse = SparsePCA(5, formulation=formulation, nonzeros=30, random_state=0).fit(X)
+        assert sparse.nonzeros_.tolist() == [30] * 5
+        assert f1(sparse.components_, V) == 1
+        assert sparse.explained_variance_.sum() >= 0.97 * best
+        if formulation == "regression":
+            assert (np.diff(sparse.explained_variance_) < 0).all()
+
+
+def test_nonzeros_counts_disjoint_groups(wine):
+    groups = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11, 12]]
+    for formulation in ("dictionary", "cardinality"):
+        sparse = SparsePCA(2, formulation=formulation, groups=groups, nonzeros=2, random_state=0).fit(wine)
+        many = [sum(component[group].any() for group in groups) for component in sparse.components_]
+        assert max(many) == 2
+        with pytest.raises(ValueError, match="nonzeros must be an integer from 1 to 3"):
+            SparsePCA(2, formulation=formulation, groups=groups, nonzeros=4).fit(wine)
+
+
+def test_nonzeros_counts_features_of_overlapping_groups(wine):
+    groups = [[j, j + 1] for j in range(12)] + [[0], [12]]
+    sparse = SparsePCA(2, formulation="dictionary", groups=groups, nonzeros=4, random_state=0).fit(wine)
+    assert sparse.nonzeros_.max() == 4
+    assert sparse.alpha_[0] == sparse.alpha_[1]
+
+
+def test_groups_by_name(wine):
+    import pandas as pd
+
+    names = list(load_wine().names)
+    frame = pd.DataFrame(wine, columns=names)
+    numbers = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11, 12]]
+    by_name = [[names[j] for j in group] for group in numbers]
+    for how in ({"alpha": 4.0}, {"nonzeros": 1}):
+        named = SparsePCA(2, groups=by_name, random_state=0, **how).fit(frame)
+        assert (named.components_ == SparsePCA(2, groups=numbers, random_state=0, **how).fit(frame).components_).all()
+    with pytest.raises(ValueError, match=r"groups names the feature 'ashes'.*see feature_names_in_"):
+        SparsePCA(2, groups=[["ashes", "hue"]], alpha=1.0).fit(frame)
 
 
 def test_nonnegative_and_groups(wine):
@@ -295,12 +388,26 @@ def test_errors_say_what_to_do(wine):
         ({"alpha": [1.0, 2.0]}, "list of 3"),
         ({"nonzeros": 0}, "from 1 to 13"),
         ({"nonzeros": 2.5}, "from 1 to 13"),
-        ({"bound": 0.5}, "bound must be at least 1"),
+        ({"bound": 0.5}, "bound must be a finite number of at least 1"),
+        ({"bound": -1}, "bound must be a finite number of at least 1"),
         ({"ridge": 1.0, "formulation": "dictionary"}, 'ridge is for formulation="regression"'),
         ({"scores": "best"}, "scores must be one of"),
         ({"n_components": 14, "formulation": "regression"}, "at most min"),
         ({"n_init": 0}, "n_init"),
-        ({"alpha": -1.0}, "at least 0"),
+        ({"alpha": -1.0}, "alpha must be a finite number of at least 0"),
+        ({"alpha_share": -0.1}, "alpha_share must be a finite number of at least 0"),
+        ({"alpha_share": 2}, "alpha_share must be from 0 to 1.*got 2"),
+        ({"code_alpha": -1}, "code_alpha must be a finite number of at least 0"),
+        ({"alpha_share": 0.5, "nonzeros": 3}, "alpha_share or nonzeros, not both"),
+        ({"alpha_share": 0.5, "alpha": 3.0}, "alpha or alpha_share, not both"),
+        ({"bound": 1.5, "nonzeros": 3}, "bound or nonzeros, not both"),
+        ({"scale": "yes"}, "scale must be True or False, got 'yes'"),
+        ({"center": 0}, "center must be True or False, got 0"),
+        ({"groups": 5}, "groups must be a list of lists"),
+        ({"groups": 5, "alpha": 1.0}, "groups must be a list of lists"),
+        ({"groups": [["ash", "hue"]], "alpha": 1.0}, "groups names the feature 'ash'.*no names here"),
+        ({"groups": [[0, 1], [2, 3]], "alpha": [1.0, 2.0, 3.0]}, "With groups, alpha .* must be one number"),
+        ({"groups": [[0, 1]], "formulation": "dictionary", "nonzeros": [1, 2, 1]}, "With groups, nonzeros must be one"),
     ]:
         with pytest.raises(ValueError, match=message):
             SparsePCA(**{"n_components": 3} | parameters).fit(wine)
@@ -324,6 +431,30 @@ def test_command_line(tmp_path):
     done = princomp("fit", "wine.csv", "--nonzeros", "4", "-o", "b", cwd=tmp_path)
     assert done.returncode == 2
     assert "--nonzeros is not an option of the method pca" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--alpha", "20", "--nonzeros", "3"), "Error: Give alpha or nonzeros, not both"),
+        (("--certify", "--formulation", "dictionary"), 'Error: certify is for formulation="cardinality"'),
+        (("--time-limit", "3"), "Error: node_limit and time_limit are for certify=True"),
+    ],
+)
+def test_options_that_clash_are_no_fault_of_the_file(options, message, tmp_path):
+    from running import princomp
+
+    (tmp_path / "wine.csv").write_bytes(load_wine().path.read_bytes())
+    done = princomp("fit", "wine.csv", "--method", "sparse", "-k", "2", *options, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_only_components_by_number_have_bounds_and_proofs(wine):
+    assert SparsePCA(1, nonzeros=3).fit(wine).certificate_.proofs == ()
+    for formulation in FORMULATIONS:
+        certificate = SparsePCA(1, formulation=formulation, random_state=0).fit(wine).certificate_
+        assert not any(hasattr(certificate, name) for name in ("lower", "upper", "proofs"))
 
 
 @pytest.mark.parametrize("formulation", ["dictionary", "regression", "constrained"])

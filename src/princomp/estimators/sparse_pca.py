@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from princomp.estimators.base import Estimator
 from princomp.estimators.explained import Kind, explained_variance
+from princomp.estimators.sparse.clashes import clash, formulation_of
 from princomp.estimators.sparse.problem import Found, Problem
 from princomp.estimators.spectrum import signs
 from princomp.estimators.standardise import SAFE_TOTAL, standardise
@@ -30,25 +31,6 @@ SCORES = ("projection", "least-squares")
 ONE_BY_ONE = ("cardinality", "constrained")  # each component from what those before it left
 # Factors that go with the loadings: when a component changes its sign, so do these.
 COMPANIONS = {"D": "Y", "B": "A"}
-# Parameters that mean something to some formulations only: (default, formulations).
-OWNERS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "code_alpha": (None, ("dictionary",)),
-    "radius": (1.0, ("dictionary",)),
-    "groups": (None, ("dictionary", "cardinality")),
-    "nonnegative": (False, ("dictionary", "cardinality")),
-    "ridge": (None, ("regression",)),
-    "solver": (None, ("regression",)),
-    "bound": (None, ("constrained",)),
-    "deflation": ("schur", ("constrained", "cardinality")),
-    "certify": (False, ("cardinality",)),
-    "node_limit": (None, ("cardinality",)),
-    "time_limit": (None, ("cardinality",)),
-    "retain": (0.9, ("cardinality",)),
-    "include": (None, ("cardinality",)),
-    "exclude": (None, ("cardinality",)),
-    "alpha": (None, ("dictionary", "regression")),
-    "alpha_share": (None, ("dictionary", "regression")),
-}
 
 
 class SparsePCA(Estimator):
@@ -81,10 +63,12 @@ class SparsePCA(Estimator):
         Weight of the l1 norm. It refers to X'X, not to a covariance: twice the rows want twice the alpha ("regression")
         or 1.4 times ("dictionary").
     alpha_share : float, optional
-        The same as a share of the alpha from which on nothing is left; 0.1 when neither is given.
+        The same as a share, from 0 to 1, of the alpha from which on nothing is left; 0.1 when neither is given.
     nonzeros : int or list of int, optional
-        Instead: how many features (or groups) each component may use. The penalised formulations look for the alpha
-        that leaves so many.
+        Instead: how many features each component may use; disjoint ``groups`` count as one each, of others the
+        features are counted. The penalised formulations look for the smallest alpha that leaves so many, of
+        "constrained" for the largest bound. With groups all components have the same alpha, and the one that uses
+        most has that many.
     retain : float, default 0.9
         For "cardinality" without ``nonzeros``: the fewest features are looked for with which a component has this
         share of the largest variance there is, the leading eigenvalue of the deflated S.
@@ -105,9 +89,9 @@ class SparsePCA(Estimator):
         For "dictionary": weight of \|Y\|_1. Without alpha the ball is then D's; with it, there is none.
     bound : float, optional
         For "constrained": from 1 (one feature) to sqrt(p) (no bound); by default 0.4 sqrt(p), at least 1.
-    groups : list of lists of int, or (p,) labels, optional
-        Features that enter together: for "dictionary" disjoint, nested or overlapping; for "cardinality" disjoint, a
-        group counting as one.
+    groups : list of lists of int or str, or (p,) labels, optional
+        Features, by number or name, that enter together: for "dictionary" disjoint, nested or overlapping; for
+        "cardinality" disjoint.
     nonnegative : bool, default False
         For "dictionary" and "cardinality": no negative loadings.
     solver : {"block", "amanpg", "one-shot"}, optional
@@ -152,7 +136,7 @@ class SparsePCA(Estimator):
         Residual of the optimality conditions. These problems are not convex: it certifies that no small step helps.
         For "cardinality" it has an entry per component of ``lower`` (its variance, as those before it left it),
         ``upper`` (no component of as many features has more), ``gap`` = (upper - lower) / upper, ``proved``, ``nodes``
-        and ``seconds``.
+        and ``seconds``, and the ``proofs`` (none without ``certify``). The other formulations have none of these.
 
     Examples
     --------
@@ -316,11 +300,18 @@ class SparsePCA(Estimator):
 
     def _asked(self) -> dict[str, Any]:
         """Return the parameters, features by number."""
-        parameters = {name: getattr(self, name) for name in SparsePCA._get_param_names()}  # not those of a subclass
+        parameters = self._parameters()
         for name in ("include", "exclude"):
             if parameters[name] is not None:
                 parameters[name] = self._numbers(parameters[name], name)
+        if isinstance(self.groups, list | tuple):
+            parameters["groups"] = [
+                self._numbers(group, "groups") if _holds_names(group) else group for group in self.groups
+            ]
         return parameters
+
+    def _parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in SparsePCA._get_param_names()}  # not those of a subclass
 
     def _numbers(self, features: Any, parameter: str) -> list[int]:
         """Return features given by number or name as numbers."""
@@ -359,52 +350,35 @@ class SparsePCA(Estimator):
             raise ValueError(f"radius must be a number above 0, got {self.radius!r}.")
         self._check_limits()
         self._check_kinds()
-        formulation = self._formulation()
-        for name, (default, owners) in OWNERS.items():
-            value = getattr(self, name)
-            if formulation not in owners and not _is_default(value, default):
-                owner = " or ".join(f'"{owner}"' for owner in owners)
-                raise ValueError(f'{name} is for formulation={owner}, but this fit is "{formulation}".')
         self._check_proof()
-        return formulation
+        parameters = self._parameters()
+        wrong = clash(parameters)
+        if wrong is not None:
+            raise ValueError(wrong)
+        return formulation_of(parameters)
 
     def _check_kinds(self) -> None:
         """Complain about values of the wrong kind that would be taken for others."""
-        for name in ("certify", "nonnegative"):
+        for name in ("certify", "nonnegative", "center", "scale"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
         if isinstance(self.nonzeros, bool | np.bool_):
             raise ValueError(f"nonzeros must be an integer, or a list of them; got {self.nonzeros!r}.")
         if isinstance(self.retain, bool | np.bool_) or not isinstance(self.retain, Real):
             raise ValueError(f"retain must be a number above 0, up to 1, got {self.retain!r}.")
-        groups = [] if self.groups is None else list(self.groups)
+        groups = list(self.groups) if np.iterable(self.groups) else []
         if groups and isinstance(groups[0], Integral) and len(groups) != self.n_features_in_:
             raise ValueError(
                 f"groups must hold one label for each of the {self.n_features_in_} features, got {len(groups)} labels; "
                 "or give lists of features."
             )
 
-    def _formulation(self) -> str:
-        """Return the formulation asked for, or the one that the parameters given belong to."""
-        if self.formulation != "auto":
-            return self.formulation
-        if self.bound is not None:
-            return "constrained"
-        if self.ridge is not None or self.solver is not None:
-            return "regression"
-        penalised = any(getattr(self, name) is not None for name in ("alpha", "alpha_share", "code_alpha"))
-        return "dictionary" if penalised or self.radius != 1 else "cardinality"
-
     def _check_proof(self) -> None:
         """Complain about limits of a proof that mean nothing."""
-        if self.nonzeros is not None and not _is_default(self.retain, OWNERS["retain"][0]):
-            raise ValueError("Give nonzeros or retain, not both.")
         if not (self.node_limit is None or (isinstance(self.node_limit, Integral) and self.node_limit >= 1)):
             raise ValueError(f"node_limit must be an integer of at least 1, or None; got {self.node_limit!r}.")
         if not (self.time_limit is None or (isinstance(self.time_limit, Real) and self.time_limit > 0)):
             raise ValueError(f"time_limit must be a number above 0, or None; got {self.time_limit!r}.")
-        if not self.certify and (self.node_limit is not None or self.time_limit is not None):
-            raise ValueError("node_limit and time_limit are for certify=True (on the command line: --certify).")
 
     def _count(self, most: int, formulation: str) -> int:
         k = self.n_components
@@ -480,7 +454,8 @@ class SparsePCA(Estimator):
         Parameters
         ----------
         S : (p, p) array
-            The covariance of the data (n - 1), or the matrix given to `fit_covariance`.
+            The covariance of the data (n - 1), or the matrix given to `fit_covariance`. With ``scale=True`` not the
+            correlations: it is scaled here.
         component : int
             The number of the component, from 0; the number of components for what all of them left.
 
@@ -513,6 +488,11 @@ class SparsePCA(Estimator):
         # Files of earlier versions have neither the scale in full precision nor the deflation of the fit.
         scale = getattr(self, "_scale", self.scale_)
         if scale is not None:
+            if np.allclose(np.diag(matrix), 1.0) and not np.allclose(scale, 1.0):
+                raise ValueError(
+                    "S is a correlation matrix, but this fit has scale=True and scales S itself: give the covariance, "
+                    "np.cov(X.T)."
+                )
             matrix = matrix / np.outer(scale, scale)
         kind = getattr(self, "deflation_", None) or self.deflation
         return deflated(matrix, self.result_.value["V"][:, : int(component)], kind)
@@ -541,7 +521,9 @@ class SparsePCA(Estimator):
         return self._project(X, np.linalg.pinv(V).T if self._least_squares() else V)
 
     def inverse_transform(self, X: Any) -> Any:
-        """Return the data that scores stand for: the best in the span of the components.
+        """Return the data that scores stand for: the projection of X on the span of the components.
+
+        What it explains of X is ``explained_variance("subspace")``, with either kind of scores.
 
         Parameters
         ----------
@@ -567,9 +549,8 @@ def _is_one_of(value: Any, names: tuple[str, ...]) -> bool:
     return isinstance(value, str) and value in names
 
 
-def _is_default(value: Any, default: Any) -> bool:
-    """Tell whether a parameter has its default; an array, or a list, has not."""
-    return value is default or (isinstance(value, str | Real | np.bool_) and bool(value == default))
+def _holds_names(group: Any) -> bool:
+    return isinstance(group, list | tuple) and any(isinstance(feature, str) for feature in group)
 
 
 def _in_safe_units(S: Array) -> tuple[Array, float]:

@@ -184,7 +184,7 @@ def as_groups(groups: Groupings | Sequence[int]) -> tuple[tuple[int, ...], ...]:
     >>> as_groups([1, 0, 1])
     ((1,), (0, 2))
     """
-    given: list[Any] = list(groups)
+    given: list[Any] = list(groups) if np.iterable(groups) else []
     if given and all(isinstance(item, Integral) for item in given):
         labels = np.array(given)
         return tuple(tuple(np.flatnonzero(labels == label).tolist()) for label in np.unique(labels))

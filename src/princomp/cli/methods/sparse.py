@@ -1,5 +1,8 @@
 """Sparse PCA on the command line."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import click
 
 from princomp.cli.methods import Method
@@ -13,7 +16,22 @@ def several(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) 
     return list(value) or None
 
 
-METHOD = Method(
+@dataclass(frozen=True)
+class Sparse(Method):
+    """A method whose options may clash."""
+
+    def make(self, options: dict[str, Any]) -> Any:
+        """Return the estimator; options that mean nothing together are no fault of the data."""
+        from princomp.estimators.sparse.clashes import clash
+
+        estimator = super().make(options)
+        wrong = clash(estimator.get_params())
+        if wrong is not None:
+            raise click.UsageError(wrong)
+        return estimator
+
+
+METHOD = Sparse(
     name="sparse",
     estimator="SparsePCA",
     summary="components of few features",

@@ -14,9 +14,9 @@ from princomp.certificates import CardinalityCertificate
 from princomp.certificates.cardinality import scaled
 from princomp.data import statistics
 from princomp.estimators.sparse.certificate import SparseCertificate
+from princomp.estimators.sparse.grouping import labels
 from princomp.estimators.sparse.penalised import counts
 from princomp.estimators.sparse.problem import Found, Problem
-from princomp.penalties.groups import as_groups, disjoint
 from princomp.result import Result
 from princomp.solvers import cardinality
 from princomp.solvers.deflation import Deflation, deflation
@@ -32,12 +32,12 @@ MOST_ROWS = 1000  # up to which the eigenvalues of XX' are computed for a bound
 def solve(problem: Problem) -> Found:
     """Return what the cardinality formulation finds."""
     given, p, k = problem.parameters, problem.width, problem.k
-    allowed, labels = _allowed(given, p), _labels(given["groups"], p)
-    units = _units(given, labels, allowed)
+    allowed, of = _allowed(given, p), _labels(given["groups"], p)
+    units = _units(given, of, allowed)
     how_many = _counts(given, units, k)
     source = _Source.of(problem)
     view = source.restricted(allowed)
-    proofs = _Proofs(problem, source, allowed, labels)
+    proofs = _Proofs(problem, source, allowed, of)
     steps = partial(
         cardinality.cardinality,
         view.product,
@@ -77,28 +77,19 @@ def _allowed(given: dict[str, Any], p: int) -> Array:
 
 
 def _labels(groups: Any, p: int) -> Array | None:
-    """Return the group of each feature, as a number; features in no group are groups of their own."""
-    if groups is None:
-        return None
-    sets = as_groups(groups)
-    if not disjoint(sets):
+    """Return the group of each feature, as a number."""
+    found = labels(groups, p)
+    if groups is not None and found is None:
         raise ValueError('formulation="cardinality" counts disjoint groups; these share features.')
-    members = np.concatenate([np.asarray(each, dtype=int) for each in sets])
-    if members.min() < 0 or members.max() >= p:
-        raise ValueError(f"groups must hold features from 0 to {p - 1}, got {members[(members < 0) | (members >= p)]}.")
-    labels = np.arange(p) + len(sets)
-    for label, each in enumerate(sets):
-        labels[list(each)] = label
-    numbers: Array = np.unique(labels, return_inverse=True)[1]
-    return numbers
+    return found
 
 
-def _units(given: dict[str, Any], labels: Array | None, allowed: Array) -> Units:
+def _units(given: dict[str, Any], group: Array | None, allowed: Array) -> Units:
     include = np.asarray(given["include"] or [], dtype=int)
-    if labels is None:
+    if group is None:
         return Units(None, np.isin(allowed, include), bool(given["nonnegative"]))
-    kept, of = np.unique(labels[allowed], return_inverse=True)
-    return Units(of, np.isin(kept, labels[include]), bool(given["nonnegative"]))
+    kept, of = np.unique(group[allowed], return_inverse=True)
+    return Units(of, np.isin(kept, group[include]), bool(given["nonnegative"]))
 
 
 def _counts(given: dict[str, Any], units: Units, k: int) -> Array | float:

@@ -19,13 +19,12 @@ Array = NDArray[Any]
 # In the search for a number of nonzeros, for each component.
 MOST_FITS = 30
 NARROW = 1e-6  # relative width at which the number jumps over the target
+CLOSE = 0.02  # once the number is right: width at which a looser bound is not worth looking for
 
 
 def solve(problem: Problem) -> Found:
     """Return what the constrained formulation finds."""
     given, p, k = problem.parameters, problem.width, problem.k
-    if given["nonzeros"] is not None and given["bound"] is not None:
-        raise ValueError("Give bound or nonzeros, not both: nonzeros looks for the bound.")
 
     def fit(bounds: Array, value: Value) -> Result:
         steps = partial(
@@ -39,9 +38,8 @@ def solve(problem: Problem) -> Found:
         return problem.drive(steps, value, tol=given["tol"])
 
     if given["nonzeros"] is None:
-        bounds = problem.weights(max(1.0, 0.4 * np.sqrt(p)) if given["bound"] is None else given["bound"])
-        if (bounds < 1).any():
-            raise ValueError(f"bound must be at least 1 (one feature); sqrt(p) = {np.sqrt(p):.3g} is no bound at all.")
+        asked = max(1.0, 0.4 * np.sqrt(p)) if given["bound"] is None else given["bound"]
+        bounds = problem.weights("bound", asked, least=1)
         result = fit(bounds, constrained.start(p))
     else:
         refuse_checkpoint(given)
@@ -51,7 +49,7 @@ def solve(problem: Problem) -> Found:
 
 
 def _search(fit: Callable[[Array, Value], Result], target: Array, p: int) -> tuple[Array, Result]:
-    """Return bounds that leave so many nonzeros, and the fit with them: one component after the other, by bisection.
+    """Return the loosest bounds that leave so many nonzeros, and the fit: one component after the other, by bisection.
 
     With t nonzeros |v|_1 is at most sqrt(t), so that the bound lies between 1 and that.
     """
@@ -63,10 +61,11 @@ def _search(fit: Callable[[Array, Value], Result], target: Array, p: int) -> tup
         for _ in range(MOST_FITS):
             result = fit(np.append(bounds, trial), value)
             many = int((constrained.components(result.value, len(bounds) + 1)[:, -1] != 0).sum())
-            if best is None or abs(many - wanted) < abs(best[0] - wanted):
+            # What is right replaces what was: trials go up from it.
+            if best is None or many == wanted or abs(many - wanted) < abs(best[0] - wanted):
                 best = many, trial, result
             low, high = (low, trial) if many > wanted else (trial, high)
-            if many == wanted or high - low <= NARROW * high:
+            if high - low <= (CLOSE if best[0] == wanted else NARROW) * high:
                 break
             trial = (low + high) / 2
         assert best is not None  # noqa: S101 - one fit at least is made

@@ -26,7 +26,9 @@ def solve(problem: Problem) -> Found:
     given, unit = problem.parameters, problem.unit
     radius = problem.number("radius", 1.0)
     # For c X the same Y and c D are best with c alpha, and with c^2 times the penalty on Y.
-    codes = None if given["code_alpha"] is None else problem.weights(given["code_alpha"]) * problem.unit_squared
+    codes = None
+    if given["code_alpha"] is not None:
+        codes = problem.weights("code_alpha", given["code_alpha"]) * problem.unit_squared
     on_loadings = any(given[name] is not None for name in ("alpha", "alpha_share", "nonzeros"))
     only_codes = codes is not None and not on_loadings
     if only_codes:
@@ -70,7 +72,7 @@ def _terms(problem: Problem, alpha: Array, codes: Array | None, radius: float) -
     if given["groups"] is None:
         return terms
     if not (alpha == alpha[0]).all():
-        raise ValueError("With groups, alpha must be one number for all components.")
+        raise ValueError("With groups, alpha (or alpha_share) must be one number for all components.")
     penalty = as_penalty(float(alpha[0]), groups=given["groups"], nonnegative=bool(given["nonnegative"]))
     return replace(terms, penalty=penalty)
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp.estimators.sparse.grouping import labels, used
+from princomp.estimators.sparse.loosest import loosest, recording
 from princomp.estimators.sparse.problem import Problem
 from princomp.result import Result
 from princomp.solvers.nonzeros import bisect_alpha
@@ -34,27 +36,41 @@ def weigh_and_fit(
     returns (loadings, result), and so does ``again``, which starts from an earlier result.
     """
     given = problem.parameters
-    if given["nonzeros"] is not None and given["alpha"] is not None:
-        raise ValueError("Give alpha or nonzeros, not both: nonzeros looks for the alpha.")
     if given["nonzeros"] is None:
-        if given["alpha"] is not None and given["alpha_share"] is not None:
-            raise ValueError("Give alpha or alpha_share, not both.")
-        share = SHARE if given["alpha_share"] is None else given["alpha_share"]
-        alpha = problem.weights(share) * alpha_max if given["alpha"] is None else problem.weights(given["alpha"]) * user
+        asked = given["alpha"]
+        alpha = _share(problem) * alpha_max if asked is None else problem.weights("alpha", asked) * user
         return alpha, fit(alpha, given["tol"])[1]
-    target = counts(given["nonzeros"], problem.k, problem.width)
     refuse_checkpoint(given)
+    group, one = labels(given["groups"], problem.width), given["groups"] is not None
+    target = counts(given["nonzeros"], problem.k, problem.width if group is None else int(group.max()) + 1)
+    if one:  # groups have one weight for all components: the component that uses most decides
+        if (target != target[0]).any():
+            raise ValueError("With groups, nonzeros must be one number: all components have the same weight.")
+        target = target[:1]
 
     def count(alpha: Array, before: Result | None) -> tuple[Array, Result]:
+        alpha = np.broadcast_to(alpha, problem.k)
         if before is None or again is None:
             loadings, result = fit(alpha, given["tol"])
         else:
             loadings, result = again(alpha, given["tol"], before)
-        return (loadings != 0).sum(axis=0), result
+        many = used(loadings, group)
+        return many.max(keepdims=True) if one else many, result
 
-    found = bisect_alpha(count, target, alpha_max, max_fits=COLD_FITS if again is None else WARM_FITS)
+    tried: list[tuple[Array, Array]] = []
+    most = COLD_FITS if again is None else WARM_FITS
+    found = loosest(count, bisect_alpha(recording(count, tried), target, alpha_max, max_fits=most), tried)
     warn_if_missed(found.nonzeros, target, found.jumps)
-    return found.alpha, found.start
+    return np.array(np.broadcast_to(found.alpha, problem.k)), found.start
+
+
+def _share(problem: Problem) -> Array:
+    """Return the weights as shares of the largest."""
+    asked = problem.parameters["alpha_share"]
+    share = problem.weights("alpha_share", SHARE if asked is None else asked)
+    if (share > 1).any():
+        raise ValueError(f"alpha_share must be from 0 to 1, from where on nothing is left; got {asked!r}.")
+    return share
 
 
 def refuse_checkpoint(given: dict[str, Any]) -> None:

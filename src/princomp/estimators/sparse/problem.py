@@ -101,13 +101,13 @@ class Problem:
         value = self.parameters[name]
         return otherwise if value is None else float(value)
 
-    def weights(self, alpha: Any) -> Array:
-        """Return a weight for each component: one for all, or one each."""
+    def weights(self, name: str, alpha: Any, least: float = 0) -> Array:
+        """Return a weight for each component: one for all, or one each; ``name`` is the parameter's."""
         weights = np.asarray(alpha)
         fits = weights.dtype.kind in "fiu" and weights.shape in ((), (self.k,))
-        if not fits or not np.isfinite(weights).all() or (weights < 0).any():
+        if not fits or not np.isfinite(weights).all() or (weights < least).any():
             raise ValueError(
-                f"A penalty is a finite number of at least 0, or a list of {self.k} of them; got {alpha!r}."
+                f"{name} must be a finite number of at least {least}, or a list of {self.k} of them; got {alpha!r}."
             )
         return np.broadcast_to(weights, (self.k,)).astype(np.float64)
 

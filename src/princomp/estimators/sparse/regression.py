@@ -55,9 +55,10 @@ def solve(problem: Problem) -> Found:
     A, B, as_given = result.value["A"], result.value["B"], problem.squares_as_given
     if not alpha.any() and solver != "one-shot":
         A, B = _rotated(A, B, S.apply(B))
-    elif solver == "block" and (alpha == alpha[0]).all():  # their order is free: most variance first
+    elif solver == "block" and (_one_for_all(given["nonzeros"]) or (alpha == alpha[0]).all()):
+        # Their order is free: most variance first.
         order = np.argsort(-np.einsum("ij,ij->j", A, S.apply(B)), kind="stable")
-        A, B = A[:, order], B[:, order]
+        A, B, alpha = A[:, order], B[:, order], alpha[order]
     if np.isinf(ridge):  # B carries the units of S here
         B_given, objective = as_given(B), as_given(as_given(result.objective))
         return Found(B, {"A": A, "B": B_given}, float(objective), result, as_given(alpha))
@@ -68,6 +69,11 @@ def _scatter(problem: Problem) -> scatter.Scatter:
     if problem.S is not None:
         return scatter.Matrix(problem.S)
     return scatter.of_rows(problem.rows) if problem.array is None else scatter.of_array(problem.array)
+
+
+def _one_for_all(nonzeros: Any) -> bool:
+    """Tell whether the weights were looked for, and not for one component in particular."""
+    return nonzeros is not None and np.ndim(nonzeros) == 0
 
 
 def _rotated(A: Array, B: Array, SB: Array) -> tuple[Array, Array]:
