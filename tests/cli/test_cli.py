@@ -205,6 +205,19 @@ def test_results_speak_of_likelihood_and_missing_cells(gaps):
     assert f"Log-likelihood {model.log_likelihood_:.2f}" in page
 
 
+def test_units_do_not_matter_with_scale(gaps):
+    folder, X = gaps
+    fit = ("fit", "gaps.csv", "--method", "probabilistic", "-k", 2, "--scale", "--index", "virus", "--no-report")
+    done = princomp(*fit, "-o", "scaled", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    model = ProbabilisticPCA(2, scale=True, random_state=0).fit(X)
+    assert json.loads((folder / "scaled" / "summary.json").read_text())["log_likelihood"] == model.log_likelihood_
+    filled, deviation = model.impute(X, return_std=True)
+    with open(folder / "scaled" / "imputed.csv", newline="", encoding="utf-8") as file:
+        written = np.array([row[1:] for row in csv.reader(file)][1:], dtype=float)
+    assert np.allclose(written, np.hstack([filled, deviation]), rtol=1e-12)
+
+
 def test_complete_data_have_no_note_of_missing_cells(wine):
     folder, _ = wine
     fit = ("fit", "wine.csv", "--method", "probabilistic", "-k", "evidence", "--no-report", "-o", "p", "--json")

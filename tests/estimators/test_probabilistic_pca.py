@@ -15,9 +15,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import princomp
 from helpers import Allocated, orthonormal, orthonormality_error, shards, signs_follow_the_rule, subspace_sine
-from princomp import PCA
+from princomp import PCA, SparsePCA
 from princomp.datasets import load_tobamovirus, load_wine
 from princomp.estimators.probabilistic_pca import ProbabilisticPCA
+from princomp.solvers.probabilistic_choice import freedom
 from running import princomp as command
 
 NORMAL_90 = 1.6448536269514722  # half of a 90 % interval, in standard deviations
@@ -672,7 +673,8 @@ def test_bic_does_not_take_a_model_without_noise(missing):
         model = ProbabilisticPCA("bic", random_state=0).fit(X)
         assert model.n_components_ == 1
         assert model.noise_variance_ > 0.5
-    with pytest.warns(UserWarning, match="chose 3 for 5 rows"):
+    warning = "chose 1, the most that could be judged" if missing else "chose 3 for 5 rows"
+    with pytest.warns(UserWarning, match=warning):
         assert ProbabilisticPCA("bic", random_state=0).fit(X[:5]).noise_variance_ > 0.01
 
 
@@ -697,6 +699,160 @@ def test_weights_that_sum_to_less_than_one_are_relative(choice, missing):
     ]
     assert found == [5, 5, 5]
     assert ProbabilisticPCA("bic", max_components=20).fit(planted(0, 120, 20)).n_components_ == 5
+
+
+# --- missing cells and the number of components -------------------------------------------------------------
+
+
+def coverage(model, gaps, X):
+    """The share of missing cells that are within their 90 % intervals."""
+    gone = np.isnan(gaps)
+    filled, deviation = model.impute(gaps, return_std=True)
+    return np.mean(np.abs(filled - X)[gone] <= NORMAL_90 * deviation[gone])
+
+
+def without(X, count, seed):
+    """X with so many cells taken out."""
+    gaps = X.copy()
+    gaps.ravel()[np.random.default_rng(seed).choice(X.size, count, replace=False)] = np.nan
+    return gaps
+
+
+@pytest.mark.parametrize(("choice", "least"), [("bic", 0.8), ("held-out", 0.85)])
+def test_intervals_of_a_chosen_model_cover_what_is_missing(choice, least, observe):
+    X = virus()
+    gaps = without(X, 136, 0)
+    model = ProbabilisticPCA(choice, random_state=0).fit(gaps)
+    covered = coverage(model, gaps, X)
+    observe("M12", f"{choice}, viruses, 20 % missing", f"k = {model.n_components_}, 90 % intervals cover {covered:.0%}")
+    assert model.noise_variance_ > 0.5
+    assert covered >= least
+
+
+@pytest.mark.parametrize("choice", ["ard", "bic", "held-out"])
+@pytest.mark.parametrize("missing", [0.1, 0.2, 0.3, 0.5, 0.6])
+def test_no_choice_takes_a_model_that_has_collapsed(choice, missing):
+    X = virus()
+    # 13 components pass through all cells of rows with a fifth missing; of complete rows they leave this much.
+    least, covered = ProbabilisticPCA(13).fit(X).noise_variance_, []
+    for seed in range(3):
+        gaps = without(X, int(missing * X.size), seed)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*the most that could be judged")
+            model = ProbabilisticPCA(choice, random_state=0).fit(gaps)
+        covered.append(coverage(model, gaps, X))
+        assert model.noise_variance_ > least
+    assert np.mean(covered) >= {"ard": 0.55, "bic": 0.75, "held-out": 0.75}[choice]
+
+
+@pytest.mark.parametrize("choice", ["ard", "bic"])
+@pytest.mark.parametrize(("n", "p", "rank"), [(38, 18, 2), (50, 20, 3), (30, 60, 3), (100, 18, 4), (60, 12, 6)])
+@pytest.mark.parametrize("missing", [0.1, 0.3])
+def test_planted_ranks_are_found_in_few_rows_with_gaps(choice, n, p, rank, missing):
+    found = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        W = rng.normal(size=(rank, p)) * np.linspace(4, 2, rank)[:, None]
+        X = rng.normal(size=(n, rank)) @ W + rng.normal(size=(n, p))
+        found.append(
+            ProbabilisticPCA(choice, random_state=0).fit(without(X, int(missing * X.size), seed)).n_components_
+        )
+    assert found.count(rank) >= 4
+
+
+def test_freedom_is_what_a_perfect_fit_leaves():
+    """k components pass through all cells of noise exactly where no freedom is left."""
+    X = without(np.random.default_rng(0).normal(size=(20, 8)), 40, 1)
+    cells = np.bincount((~np.isnan(X)).sum(axis=1), minlength=9)
+    free = [freedom(cells, k) for k in range(1, 8)]
+    least = []
+    for k in range(1, 8):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            least.append(float(ProbabilisticPCA(k, max_iter=3000, random_state=0).fit(X).noise_variance_))
+    assert free[0] > 0 > free[-1]
+    assert all((noise < 1e-6) == (left <= 0) for noise, left in zip(least, free))
+
+
+def test_other_methods_name_this_one_where_cells_are_missing(tmp_path):
+    X = without(virus(), 1, 0)
+    for estimator in (PCA(2), SparsePCA(2, nonzeros=3)):
+        with pytest.raises(ValueError, match=r"take ProbabilisticPCA \(on the command line: --method probabilistic\)"):
+            estimator.fit(X)
+    np.save(tmp_path / "gaps.npy", X)
+    done = command("fit", "gaps.npy", "--no-report", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "--method probabilistic" in done.stderr
+
+
+# --- scale --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scale_is_the_model_of_divided_columns(missing, weighted, tmp_path):
+    X = holes(load_wine().X, missing, 0)
+    weight = np.arange(len(X)) % 3 + 1.0 if weighted else np.ones(len(X))
+    counts = weight @ ~np.isnan(X)
+    mean = weight @ np.nan_to_num(X) / counts
+    deviation = np.sqrt(weight @ np.nan_to_num((X - mean) ** 2) / counts)
+    how = {"sample_weight": weight if weighted else None}
+    model = ProbabilisticPCA(3, scale=True, random_state=0).fit(X, **how)
+    plain = ProbabilisticPCA(3, random_state=0).fit(X / deviation, **how)
+    assert np.allclose(model.scale_, deviation, rtol=1e-12)
+    assert np.allclose(model.components_, plain.components_, atol=1e-8)
+    assert model.noise_variance_ == pytest.approx(plain.noise_variance_, rel=1e-8)
+    assert np.allclose(model.mean_, plain.mean_ * deviation, rtol=1e-8)
+    assert np.allclose(model.transform(X), plain.transform(X / deviation), atol=1e-7)
+    assert np.allclose(model.inverse_transform(np.eye(3)), plain.inverse_transform(np.eye(3)) * deviation, rtol=1e-6)
+    assert np.allclose(model.sample(5, 1), plain.sample(5, 1) * deviation, rtol=1e-6)
+    gaps = holes(X, 0.1, 1)
+    for mine, other in zip(model.impute(gaps, return_std=True), plain.impute(gaps / deviation, return_std=True)):
+        assert np.allclose(mine, other * deviation, rtol=1e-6)
+    assert np.array_equal(model.impute(gaps)[~np.isnan(gaps)], gaps[~np.isnan(gaps)])
+    princomp.save(model, tmp_path / "m.princomp")
+    again = princomp.load(tmp_path / "m.princomp")
+    assert np.array_equal(again.impute(gaps), model.impute(gaps))
+    assert np.array_equal(again.scale_, model.scale_)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_with_scale_the_density_is_that_of_the_data(missing):
+    X = holes(load_wine().X, missing, 0)
+    model = ProbabilisticPCA(3, scale=True, random_state=0).fit(X)
+    C = model.get_covariance()
+    expected = [
+        multivariate_normal(model.mean_[o], C[np.ix_(o, o)]).logpdf(x[o]) for x, o in zip(X, ~np.isnan(X)) if o.any()
+    ]
+    assert np.allclose(model.score_samples(X), expected, rtol=1e-8)
+    assert model.log_likelihood_ == pytest.approx(np.sum(expected), rel=1e-9)
+    assert model.result_.objective == model.result_.history.objective[-1] == model.log_likelihood_
+    assert np.allclose(model.get_precision() @ C, np.eye(len(C)), atol=1e-7)
+    # Columns of such different units have nothing like the same noise.
+    assert model.log_likelihood_ > ProbabilisticPCA(3, random_state=0).fit(X).log_likelihood_
+
+
+def test_with_scale_units_do_not_matter():
+    X = holes(load_wine().X, 0.2, 0)
+    units = 10.0 ** np.linspace(-60, 60, X.shape[1])
+    model, other = (ProbabilisticPCA("bic", scale=True, random_state=0).fit(each) for each in (X, X * units))
+    assert model.n_components_ == other.n_components_
+    assert np.allclose(other.transform(X * units), model.transform(X), atol=1e-5)
+    assert np.allclose(other.impute(X * units) / units, model.impute(X), rtol=1e-5)
+
+
+def test_scale_of_a_covariance_constant_columns_and_other_storages():
+    X = np.column_stack([load_wine().X, np.full(178, 0.1)])
+    model = ProbabilisticPCA(2, scale=True).fit(X)
+    assert model.scale_[-1] == 1
+    given = ProbabilisticPCA(2, scale=True).fit_covariance(covariance(load_wine().X), 178)
+    told = ProbabilisticPCA(2, scale=True).fit(load_wine().X)
+    assert given.log_likelihood_ == pytest.approx(told.log_likelihood_, rel=1e-9)
+    assert np.allclose(given.get_covariance(), told.get_covariance(), rtol=1e-6)
+    for other in (sp.csr_array(X), shards(X), X.astype(np.float32)):
+        again = ProbabilisticPCA(2, scale=True).fit(other)
+        assert np.allclose(again.components_, model.components_, atol=1e-4)
+        assert np.allclose(again.scale_, model.scale_, rtol=1e-5)
 
 
 # --- storages, weights, precision ---------------------------------------------------------------------------

@@ -18,11 +18,11 @@ from sklearn.decomposition import FastICA, KernelPCA, TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from helpers import data_with_spectrum, shards
-from princomp import PCA, ProbabilisticPCA, certificates, report
+from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, certificates, report
 from princomp.data import as_rows
 from princomp.report.collect import CATEGORIES, COMPONENTS, FEATURES, POINTS, VARIANCES, Density, Points, collect
 from princomp.report.render import POLICY, render
-from princomp.report.words import assurance, likelihood, shown, summary, verdict
+from princomp.report.words import assurance, clusters, likelihood, shown, summary, verdict
 
 pytestmark = pytest.mark.needs("jinja2")
 
@@ -325,6 +325,17 @@ def test_a_model_with_a_likelihood():
     assert f"Method “em”, {model.n_iter_} steps." in text
     assert likelihood(model.log_likelihood_, float(model.noise_variance_)) in text
     assert "Log-likelihood" not in " ".join(page_of(PCA(2).fit(normal()), normal()).texts)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_mixture(k, tmp_path):
+    X = normal()
+    model = ProbabilisticPCAMixture(k, n_clusters=2, random_state=0).fit(X)
+    report.write(model, X, tmp_path / "r.html")
+    page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert clusters(model.shares_.tolist(), k) in " ".join(page.texts)
+    weights = model.components_.reshape(2 * k, -1)
+    assert {f"{weight:.4f}" for weight in weights.ravel()} <= set(page.texts)
 
 
 @pytest.mark.parametrize(("scope", "words"), [("local", "no small step"), ("global", "no better answer")])

@@ -22,6 +22,11 @@ from princomp.result import Callback, Result, run
 
 Array = NDArray[Any]
 
+MISSING = (
+    "Drop or fill those rows first, or take ProbabilisticPCA (on the command line: --method probabilistic), which "
+    "allows missing cells"
+)
+
 
 class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupport, BaseEstimator):
     """Base of all estimators."""
@@ -202,7 +207,7 @@ def check_values(rows: Rows, names: Any = None, *, center: bool = True) -> Array
             column = f"column {j}" if names is None else f"column {names[j]!r}"
             others = int((count > 0).sum()) - 1
             more = f" (and {others} more column{'s' if others > 1 else ''})" if others else ""
-            hint = "Drop or fill those rows first" if kind == "NaN" else "Replace or drop those cells first"
+            hint = MISSING if kind == "NaN" else "Replace or drop those cells first"
             raise ValueError(f"Input X contains {kind} in {column}{more}, in {int(count[j])} row(s) of it. {hint}.")
     if not np.isfinite(largest).all():
         raise ValueError("Input X spans more than float64 holds (inf when centred). Divide it by a constant first.")

@@ -61,6 +61,7 @@ class Found(NamedTuple):
     log_likelihood: float | None
     n_samples: int | None
     result: Result
+    most: int | None = None  # components that a choice could judge, missing cells being so many
 
 
 def fit(problem: Problem, method: str) -> Found:
@@ -72,13 +73,15 @@ def fit(problem: Problem, method: str) -> Found:
         raise ValueError('n_components="evidence" needs complete data: use "ard", "bic" or "held-out".')
     if missing or method == "em" or problem.choice == "held-out":
         data = observed(problem.rows, problem.weight, problem.names)
-        k = _chosen_by_em(problem, data)
+        most = problem.most if problem.choice is None else probabilistic_choice.most_to_judge(data, problem.most)
+        bound = most if most < problem.most else None
+        k = _chosen_by_em(replace(problem, most=most), data)
         if missing and problem.all_there_are:
             # A row that misses cells has a dimension of its own, with them at the mean; and one is left for the noise.
             k = min(k, probabilistic_em.filled_rank(data, problem.rng) - 1)
         problem = replace(problem, k=max(k, 1), choice=None)
         if missing or method == "em":
-            return _by_em(problem, data)._replace(chosen=k)
+            return _by_em(problem, data)._replace(chosen=k, most=bound)
     return _closed_form(problem)
 
 

@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from princomp.data import Centered, Rows, as_rows
 from princomp.estimators import probabilistic_fit
 from princomp.estimators.base import Estimator
-from princomp.estimators.probabilistic_fit import CHOICES, Found, Problem, checked_weight, drive
+from princomp.estimators.probabilistic_fit import CHOICES, Found, Problem, checked_weight, drive, fit, fit_covariance
+from princomp.estimators.probabilistic_scaled import fit_scaled, fit_scaled_covariance
 from princomp.progress import watch, with_callbacks
 from princomp.result import State
 from princomp.solvers import probabilistic
@@ -53,12 +54,17 @@ class ProbabilisticPCA(Estimator):
         How many components: an int; or None for min(n, p), or the rank of complete data if that is less, and with
         missing cells one less than the rank of the data filled with means, so that noise is left; or chosen from the
         data. "ard": those that Bishop's relevance prior (Bayesian PCA) leaves. "bic": the best Bayesian information
-        criterion. "evidence": Minka's evidence (complete data, n >= p). "held-out": the best prediction of a tenth of
-        the cells, left out of the fit. The model is then fitted by maximum likelihood with that many.
+        criterion, which with missing cells also charges what a small noise tells of the components. "evidence": Minka's
+        evidence (complete data, n >= p). "held-out": the best prediction of a tenth of the cells, left out of the fit.
+        The model is then fitted by maximum likelihood with that many.
     method : {"auto", "closed-form", "em"}, default "auto"
         "closed-form" is for complete data; "auto" takes it there, and "em" where cells are missing.
     max_components : int, optional
         The most that a choice may take; by default min(n, p) - 1, at most 50.
+    scale : bool, default False
+        Divide columns by the standard deviation of their observed cells (divisor n), so that units do not matter: the
+        noise is then the same share of each column. The model is that of the divided columns; means, imputed cells and
+        their deviations, samples, likelihoods and `get_covariance` are those of X.
     rotation : (k, k) array, optional
         The orthogonal R above. The likelihood does not depend on it; by default I.
     tol : float, default 1e-6
@@ -86,6 +92,8 @@ class ProbabilisticPCA(Estimator):
         Orthonormal: the left singular vectors of W, largest first; the entry of largest magnitude is positive.
     mean_ : (p,) array
         mu.
+    scale_ : (p,) array or None
+        What columns are divided by.
     explained_variance_ : (k,) array
         Variance of the model along each component, divisor n: with complete data the eigenvalues l.
     explained_variance_ratio_ : (k,) array
@@ -127,6 +135,7 @@ class ProbabilisticPCA(Estimator):
         *,
         method: str = "auto",
         max_components: int | None = None,
+        scale: bool = False,
         rotation: Array | None = None,
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -138,6 +147,7 @@ class ProbabilisticPCA(Estimator):
         self.n_components = n_components
         self.method = method
         self.max_components = max_components
+        self.scale = scale
         self.rotation = rotation
         self.tol = tol
         self.max_iter = max_iter
@@ -206,9 +216,9 @@ class ProbabilisticPCA(Estimator):
                 drive=partial(drive, self, rows, weight, tell),
                 names=getattr(self, "feature_names_in_", None),
             )
-            found = probabilistic_fit.fit(problem, self.method)
+            found, scale = fit_scaled(problem, self.method) if self.scale else (fit(problem, self.method), None)
         rows_with_weight = rows.shape[0] if weight is None else int(np.count_nonzero(weight))
-        self._keep(found, rows.dtype, most, rows_with_weight)
+        self._keep(found, scale, rows.dtype, most, rows_with_weight)
 
     def _fit_covariance(self, S: Any, n_samples: int | None) -> None:
         if self.method == "em" or self.n_components == "held-out":
@@ -218,10 +228,9 @@ class ProbabilisticPCA(Estimator):
         choice = self.n_components if isinstance(self.n_components, str) else None
         if choice is not None and n_samples is None:
             raise ValueError(f"n_components={choice!r} needs n_samples.")
-        found = probabilistic_fit.fit_covariance(
-            matrix, n_samples, k, choice, most, self.n_components is None, self.tol
-        )
-        self._keep(found, dtype, most, n_samples)
+        how = (matrix, n_samples, k, choice, most, self.n_components is None, self.tol)
+        found, scale = fit_scaled_covariance(*how) if self.scale else (fit_covariance(*how), None)
+        self._keep(found, scale, dtype, most, n_samples)
 
     def _check_parameters(self, n: int, p: int) -> tuple[int, int]:
         """Return how many components are asked for, and the most that a choice may take."""
@@ -246,7 +255,7 @@ class ProbabilisticPCA(Estimator):
             )
         return int(asked), most
 
-    def _keep(self, found: Found, dtype: Any, most: int, rows: int | None) -> None:
+    def _keep(self, found: Found, scale: Array | None, dtype: Any, most: int, rows: int | None) -> None:
         """Derive all attributes: the one place."""
         k = len(found.values)
         R = _checked_rotation(self.rotation, k)
@@ -258,6 +267,8 @@ class ProbabilisticPCA(Estimator):
         self.n_samples_ = found.n_samples
         self._mean = found.mean  # in full precision: rounded to float32 it would move data at a large offset
         self._noise = found.noise
+        self._scale = scale
+        self.scale_ = None if scale is None else scale.astype(dtype)
         self.mean_ = found.mean.astype(dtype)
         self.noise_variance_ = dtype.type(found.noise)
         self.components_ = np.ascontiguousarray(found.V.T).astype(dtype)
@@ -346,7 +357,7 @@ class ProbabilisticPCA(Estimator):
             raise ValueError(f"Scores must have {k} columns, one per component, got {rows.shape[1]}.")
         if not shrunk:
             W = W + self._noise * np.linalg.pinv(W.T)
-        return Centered(rows).map(_data, W.T, self._mean, width=p, dtype=rows.dtype)
+        return Centered(rows).map(_data, W.T * self._factor(), self._mean, width=p, dtype=rows.dtype)
 
     def impute(self, X: Any, *, return_std: bool = False) -> Any:
         """Return X with missing cells replaced by their expectation, given the observed cells of their rows.
@@ -366,9 +377,10 @@ class ProbabilisticPCA(Estimator):
         """
         rows = self._opened(X)
         p = rows.shape[1]
+        state = (self._mean, self._factor())
         if not return_std:
-            return self._map(rows, _imputed, self._mean, width=p, about=np.zeros(p))
-        both = self._map(rows, _imputed_with_deviations, self._mean, width=2 * p, about=np.zeros(p))
+            return self._map(rows, _imputed, *state, width=p, as_it_is=True)
+        both = self._map(rows, _imputed_with_deviations, *state, width=2 * p, as_it_is=True)
         return both[:, :p], both[:, p:]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
@@ -392,16 +404,16 @@ class ProbabilisticPCA(Estimator):
         rng = np.random.default_rng(seed)
         p, k = self.weights_.shape
         Z, E = rng.standard_normal((n_samples, k)), rng.standard_normal((n_samples, p))
-        drawn = Z @ self.weights_.astype(np.float64).T + np.sqrt(self._noise) * E + self._mean
+        drawn = (Z @ self.weights_.astype(np.float64).T + np.sqrt(self._noise) * E) * self._factor() + self._mean
         return drawn.astype(self.weights_.dtype)
 
     # The Gaussian model
 
     def get_covariance(self) -> Array:
-        """Return the covariance of the model, W W' + noise I, (p, p)."""
+        """Return the covariance of the model, W W' + noise I, in the units of X, (p, p)."""
         check_is_fitted(self)
-        W = self.weights_
-        return W @ W.T + self.noise_variance_ * np.eye(len(W), dtype=W.dtype)
+        W, factor = self.weights_, self._factor().astype(self.weights_.dtype)
+        return (W @ W.T + self.noise_variance_ * np.eye(len(W), dtype=W.dtype)) * np.outer(factor, factor)
 
     def get_precision(self) -> Array:
         """Return the inverse of `get_covariance`, (p, p), by Woodbury's formula: nothing of that size is inverted."""
@@ -411,7 +423,7 @@ class ProbabilisticPCA(Estimator):
         precision = (V / np.maximum(self.explained_variance_.astype(np.float64), self._noise)) @ V.T
         if V.shape[1] < len(V):
             precision += (np.eye(len(V)) - V @ V.T) / self._noise
-        return precision.astype(dtype)
+        return (precision / np.outer(self._factor(), self._factor())).astype(dtype)
 
     def score_samples(self, X: Any) -> Any:
         """Return the log-likelihood of the observed cells of each row; 0 for a row without any.
@@ -425,7 +437,8 @@ class ProbabilisticPCA(Estimator):
         -------
         (n,) array
         """
-        return self._map(self._opened(X), _log_likelihoods, width=1, dtype=np.float64)[:, 0]
+        logarithms = np.log(self._factor())
+        return self._map(self._opened(X), _log_likelihoods, logarithms, width=1, dtype=np.float64)[:, 0]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-likelihood of the rows of X.
@@ -443,6 +456,15 @@ class ProbabilisticPCA(Estimator):
         """
         return float(np.mean(np.asarray(self.score_samples(X))))
 
+    def _factor(self) -> Array:
+        """Return what columns were divided by, ones if by nothing."""
+        scale: Array | None = getattr(self, "_scale", None)  # model files of old versions do not have it
+        return np.ones(len(self._mean)) if scale is None else scale
+
+    def _centered(self, rows: Rows) -> Centered:
+        factor = None if getattr(self, "_scale", None) is None else 1 / self._factor()
+        return Centered(rows, self._mean, factor, dense_tiles=True)
+
     def _opened(self, X: Any) -> Rows:
         check_is_fitted(self)
         return self._open(X, reset=False)
@@ -454,10 +476,10 @@ class ProbabilisticPCA(Estimator):
         *state: Any,
         width: int,
         dtype: Any = None,
-        about: Array | None = None,
+        as_it_is: bool = False,
     ) -> Any:
-        """Return what a function makes of each row, less the mean or ``about``; complain about infinite cells."""
-        X = Centered(rows, self._mean if about is None else about, dense_tiles=True)
+        """Return what a function makes of each row, centred and scaled unless ``as_it_is``; refuse infinite cells."""
+        X = Centered(rows, dense_tiles=True) if as_it_is else self._centered(rows)
         W = self.weights_.astype(np.float64)
         answer = X.map(fn, W, self._noise, *state, width=width, dtype=dtype or rows.dtype)
         if isinstance(answer, np.ndarray) and not np.isfinite(answer).all():
@@ -485,22 +507,25 @@ def _scores_and_covariances(block: Array, rows: slice, W: Array, noise: float) -
     return found.in_order(np.hstack([found.scores, covariances]))
 
 
-def _log_likelihoods(block: Array, rows: slice, W: Array, noise: float) -> Array:
+def _log_likelihoods(block: Array, rows: slice, W: Array, noise: float, logarithms: Array) -> Array:
     found = probabilistic.posterior(block, W, noise)
-    return found.in_order(found.log_likelihood)[:, None]
+    # The density of X, not of the scaled X.
+    return (found.in_order(found.log_likelihood) - ~np.isnan(block) @ logarithms)[:, None]
 
 
 # Of tiles as they are: observed cells stay the same to the last bit.
 
 
-def _imputed(block: Array, rows: slice, W: Array, noise: float, mean: Array) -> Array:
-    return np.where(np.isnan(block), _scores(block - mean, rows, W, noise) @ W.T + mean, block)
+def _imputed(block: Array, rows: slice, W: Array, noise: float, mean: Array, scale: Array) -> Array:
+    expected = _scores((block - mean) / scale, rows, W, noise) @ W.T
+    return np.where(np.isnan(block), expected * scale + mean, block)
 
 
-def _imputed_with_deviations(block: Array, rows: slice, W: Array, noise: float, mean: Array) -> Array:
-    expected, variance = probabilistic.predict(block - mean, W, noise)
+def _imputed_with_deviations(block: Array, rows: slice, W: Array, noise: float, mean: Array, scale: Array) -> Array:
+    expected, variance = probabilistic.predict((block - mean) / scale, W, noise)
     missing = np.isnan(block)
-    return np.hstack([np.where(missing, expected + mean, block), np.where(missing, np.sqrt(variance), 0.0)])
+    deviation = np.where(missing, np.sqrt(variance) * scale, 0.0)
+    return np.hstack([np.where(missing, expected * scale + mean, block), deviation])
 
 
 def _data(block: Array, rows: slice, back: Array, mean: Array) -> Array:
@@ -542,6 +567,12 @@ def _warnings(found: Found, asked: Any, k: int, most: int, limit: int | None, ro
         return [
             f"{k} {what} nothing of X: its noise is 0, which is given as {found.noise:.0e} so that the likelihood "
             "stays finite. Take fewer components."
+        ]
+    if found.most == k:
+        return [
+            f"n_components={asked!r} chose {k}, the most that could be judged: so many cells are missing that more "
+            "components pass close to all the others, with hardly any noise left. Intervals of imputed cells may be "
+            "too narrow."
         ]
     if isinstance(asked, str) and rows is not None and k > 1 and rows - 2 <= k < p:
         return [

@@ -196,6 +196,8 @@ def _own_notes(estimator: Any, n: int) -> list[str]:
     if fitted is not None and fitted != n:
         notes.append(f"The components were found on {words.count(fitted, 'sample')}, not on those shown here.")
     k, rank = getattr(estimator, "n_components_", None), getattr(estimator, "rank_", None)
+    if (shares := getattr(estimator, "shares_", None)) is not None:
+        notes.append(words.clusters(shares.tolist(), estimator.n_components_))
     if k is not None and rank is not None and rank < k:
         what = f"Component {k} is" if rank == k - 1 else f"Components {rank + 1} to {k} are"
         notes.append(f"The data have rank {rank}: {what} rounding, and arbitrary.")
@@ -271,8 +273,8 @@ def _loadings(estimator: Any) -> Loadings | None:
     components = getattr(estimator, "components_", None)
     if components is None or not components.size:
         return None
-    weights = components[:COMPONENTS]
-    p = weights.shape[1]
+    p = components.shape[-1]
+    weights = components.reshape(-1, p)[:COMPONENTS]  # a mixture has some for each cluster, one cluster after the other
     ranked = np.argsort(-np.abs(weights), axis=1, kind="stable")[:, :FEATURES]  # largest weights first
     # In turn the largest weight of each component, the second largest of each ...
     in_turn = list(dict.fromkeys(ranked.T.ravel().tolist()))

@@ -79,6 +79,18 @@ def summary(n_samples: int, n_features: int | None, ratio: Array | None) -> str:
     return f"{size}. {', '.join([first, *(f'{number} hold {share}' for number, share in held[1:])])}."
 
 
+def clusters(shares: list[float], k: int) -> str:
+    r"""Say which components of a mixture belong to which cluster.
+
+    >>> clusters([0.75, 0.25], 2)
+    'The model has 2 clusters, of 75\xa0% and 25\xa0% of samples. Components 1 to 2 are those of the first, and so on.'
+    """
+    *others, last = [percent(share) for share in shares]
+    parts = f"{', '.join(others)} and {last}" if others else last
+    first = f"Components 1 to {k} are those" if k > 1 else "Component 1 is that"
+    return f"The model has {count(len(shares), 'cluster')}, of {parts} of samples. {first} of the first, and so on."
+
+
 def likelihood(log_likelihood: float, noise_variance: float) -> str:
     """Say how well a Gaussian model fits, and what it leaves to noise.
 

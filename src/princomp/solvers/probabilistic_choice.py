@@ -9,6 +9,14 @@ A real root exists where l / noise >= (sqrt(c) + sqrt(1 + c))^2, c = p / N; then
 t >= noise sqrt(c / (1 + c)). Below that a column shrinks to nothing: it is taken out at once.
 
 Schwarz (Ann. Statist. 1978): BIC = L - m / 2 log N, with m = p k - k (k - 1) / 2 + p + 1 parameters.
+
+It takes each row to tell about as much of a parameter, whatever the noise. With missing cells, L has no bound where the
+noise vanishes, which it can as soon as k components pass through all cells that are there (`freedom`). On the way there
+each row tells ever more: of the turn of component i towards the direction j > i (Minka, NIPS 2000)
+
+    (l_i - l_j)^2 / (l_i l_j),   l the variances of the model, those after the k-th being the noise.
+
+Where cells are missing half its logarithm, if it is positive, is charged too.
 """
 
 from __future__ import annotations
@@ -112,7 +120,7 @@ def settled(states: Iterator[State], tol: float, max_iter: int) -> State:
 
 
 def noiseless(k: int, rows: float, p: int) -> float:
-    """Return the criterion of k components that leave no noise of so many rows of p features.
+    """Return the criterion of k components that leave no noise of so many complete rows of p features.
 
     Any k + 1 rows lie in k dimensions, which says nothing: out of the question. More rows than that do so because they
     have no more dimensions: the first such k is the answer.
@@ -120,15 +128,50 @@ def noiseless(k: int, rows: float, p: int) -> float:
     return -np.inf if k >= min(rows - 1, p) else np.inf
 
 
+def freedom(cells: Array, k: int) -> int:
+    """Return how many cells are left to tell the noise by, once k components and the mean have been fitted.
+
+    ``cells`` (p + 1,) counts rows by their number of observed cells. A row gives k of its cells to its scores, and a
+    row of fewer says nothing about noise; subspace and mean have (k + 1) (p - k) parameters. If none is left, k
+    components pass through all cells of any data.
+    """
+    p = len(cells) - 1
+    return int(cells[k:] @ np.arange(p + 1 - k)) - (k + 1) * (p - k)
+
+
+def can_be_judged(cells: Array, k: int) -> bool:
+    """Tell whether k components leave at least as many cells to tell the noise by as they have parameters."""
+    return freedom(cells, k) >= (k + 1) * (len(cells) - 1 - k) > 0
+
+
+def most_to_judge(data: Data, most: int) -> int:
+    """Return the largest number of components, up to ``most``, that the cells there are can judge; 1 at least."""
+    if data.complete:
+        return most
+    cells = data.rows_by_cells()
+    return max((k for k in range(1, most + 1) if can_be_judged(cells, k)), default=1)
+
+
 def information(data: Data, k: int, rng: np.random.Generator, *, tol: float, max_iter: int) -> float:
     """Return the BIC of the largest log-likelihood of k components."""
+    p = data.rows.shape[1]
     begin = probabilistic_em.start(probabilistic_em.begin(data, k, rng))
     state = settled(probabilistic_em.em(data, begin), tol, max_iter)
     if probabilistic_em.at_floor(float(state.value["noise"]), data.floor):
-        # Where cells are missing, noise can vanish before the rows run out.
-        return noiseless(k, 0.5 * data.speakers * data.share, data.rows.shape[1])
+        return np.inf if can_be_judged(data.rows_by_cells(), k) else -np.inf
     count = data.count
-    return bic(state.objective * count / data.moments.total, k, data.rows.shape[1], count)
+    criterion = bic(state.objective * count / data.moments.total, k, p, count)
+    return criterion if data.complete else criterion - sharpness(probabilistic_em.model_of(state.value))
+
+
+def sharpness(model: Model) -> float:
+    """Return half the log-information of a row about the components, not counting turns of which it tells little."""
+    p, k = model.W.shape
+    values = np.full(p, model.noise)
+    values[:k] += np.linalg.svd(model.W, compute_uv=False) ** 2
+    i, j = np.triu_indices(k, 1, p)
+    told = (values[i] - values[j]) ** 2 / (values[i] * values[j])
+    return 0.5 * float(np.log(np.maximum(told, 1.0)).sum())
 
 
 def held_out(data: Data, k: int, rng: np.random.Generator, *, tol: float, max_iter: int) -> float:

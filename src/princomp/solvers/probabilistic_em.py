@@ -123,6 +123,11 @@ class Data:
         factor = None if self.unit == 1.0 else np.full(self.rows.shape[1], self.unit)
         return Centered(self.rows, self.moments.mean + shift / self.unit, factor, dense_tiles=True)
 
+    def rows_by_cells(self) -> Array:
+        """Return how many rows with a weight have 0, 1, ... p observed cells."""
+        counts: Array = self.around().reduce(_rows_by_cells, self.weight, self.hidden)
+        return counts
+
     def sums(self, model: Model) -> Sums:
         """Return the sums of an E-step."""
         state = (model.W, model.noise, self.weight, self.hidden)
@@ -143,6 +148,11 @@ def _sums(
     block: Array, rows: slice, W: Array, noise: float, weight: Array | None, hidden: Hidden | None
 ) -> tuple[Array, ...]:
     return probabilistic.sums(without(block, rows, hidden), W, noise, None if weight is None else weight[rows])
+
+
+def _rows_by_cells(block: Array, rows: slice, weight: Array | None, hidden: Hidden | None) -> Array:
+    observed = (~np.isnan(without(block, rows, hidden))).sum(axis=1)
+    return np.bincount(observed if weight is None else observed[weight[rows] > 0], minlength=block.shape[1] + 1)
 
 
 # Where to begin

@@ -5,7 +5,7 @@ from typing import Any
 from princomp.cli.methods import Method
 from princomp.cli.methods.pca import METHOD as PCA
 
-SHARED = ("tol", "max_iter")
+SHARED = ("scale", "tol", "max_iter")
 
 
 def tables(estimator: Any, rows: Any) -> dict[str, dict[str, Any]]:

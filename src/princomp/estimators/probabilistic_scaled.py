@@ -1,0 +1,81 @@
+"""Probabilistic PCA of columns divided by their standard deviations, with likelihoods of the columns as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.data import Rows
+from princomp.data.rows import add
+from princomp.estimators.probabilistic_fit import Found, Problem, fit, fit_covariance, observed
+from princomp.result import History
+
+Array = NDArray[Any]
+
+
+class Scaled(Rows):
+    """Rows whose columns are divided by a scale; NaN stays NaN."""
+
+    def __init__(self, rows: Rows, scale: Array) -> None:
+        self._rows, self._scale = rows, scale
+        self.shape, self.dtype, self.names = rows.shape, rows.dtype, rows.names
+        self.sparse, self.offsets = rows.sparse, rows.offsets
+
+    def block(self, i: int) -> Any:
+        """Return block i, divided."""
+        return _divided(self._rows.block(i), self._scale)
+
+    def reduce(
+        self,
+        fn: Callable[..., Any],
+        *state: Any,
+        blocks: Iterable[int] | None = None,
+        combine: Callable[[Any, Any], Any] = add,
+    ) -> Any:
+        """Return the sum of ``fn`` over divided blocks, where the rows themselves would (see `Rows.reduce`)."""
+        return self._rows.reduce(_of_divided, fn, self._scale, *state, blocks=blocks, combine=combine)
+
+
+def _divided(block: Any, scale: Array) -> Any:
+    return block / scale if isinstance(block, np.ndarray) else block.multiply(1 / scale).tocsr()
+
+
+def _of_divided(block: Any, rows: slice, fn: Callable[..., Any], scale: Array, *state: Any) -> Any:
+    return fn(_divided(block, scale), rows, *state)
+
+
+def fit_scaled(problem: Problem, method: str) -> tuple[Found, Array]:
+    """Return the model of the divided rows, but for its mean and likelihood, which are those of X; and the scale (p,).
+
+    The scale is the standard deviation (divisor n) of the observed cells of a column, 1 if they are all equal.
+    """
+    data = observed(problem.rows, problem.weight, problem.names)
+    counts, squares, mean = data.moments.counts, data.moments.squares, data.moments.mean
+    deviation = np.sqrt(np.maximum(squares, 0.0) / counts) / data.unit
+    # What is left of a constant column is rounding of its mean.
+    scale = np.where(deviation > 8 * np.finfo(np.float64).eps * np.abs(mean), deviation, 1.0)
+    found = fit(replace(problem, rows=Scaled(problem.rows, scale)), method)
+    return _of_data(found, scale, float(counts @ np.log(scale))), scale
+
+
+def fit_scaled_covariance(S: Array, n_samples: int | None, *how: Any) -> tuple[Found, Array]:
+    """Return the same for a covariance matrix: the model of the correlations, and the scale."""
+    deviation = np.sqrt(np.maximum(np.diag(S), 0.0))
+    scale = np.where(deviation > 0, deviation, 1.0)
+    found = fit_covariance(S / np.outer(scale, scale), n_samples, *how)
+    return _of_data(found, scale, float((n_samples or 1) * np.log(scale).sum())), scale
+
+
+def _of_data(found: Found, scale: Array, logarithms: float) -> Found:
+    """Return the model with the mean and the density of X, not of the divided X."""
+    result, old, mean = found.result, found.result.history, found.mean * scale
+    history: History = replace(old, objective=[value - logarithms for value in old.objective])
+    result = replace(
+        result, value={**result.value, "mean": mean}, objective=result.objective - logarithms, history=history
+    )
+    likelihood = None if found.log_likelihood is None else found.log_likelihood - logarithms
+    return found._replace(mean=mean, log_likelihood=likelihood, result=result)
