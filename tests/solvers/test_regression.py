@@ -204,6 +204,14 @@ def test_more_starts_are_no_worse():
     assert best.objective <= alone.objective + 1e-9
 
 
+def test_a_saddle_is_left_in_a_few_steps():
+    X = random_data(60, 4800, seed=2)  # plain steps come to rest near a saddle here
+    found = fit(scatter.of_array(X), 4, 0.2, 1.0, tol=1e-5)
+    assert found.status
+    assert found.objective < -161.06
+    assert found.history.iteration[-1] <= 20
+
+
 def test_rivals_lead_lower_on_average():
     alpha, gains = np.full(10, 0.2), []
     for seed in range(6):

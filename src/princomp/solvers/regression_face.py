@@ -27,6 +27,7 @@ CAUTION = 0.9  # the next step is as long as the curvature along the last one al
 GROWTH = 1.1  # and at the most this many times as long as the last one
 CONJUGATE_STEPS = 8  # products with the Hessian in one Newton step, at the most
 FORCING = 0.3  # what a Newton step leaves of the gradient, at the most
+FAR = 0.1  # share of |B| to go along a direction whose curvature is not positive
 HALVINGS = 8
 DECREASE = 1e-4  # share of the expected decrease that a step must achieve
 ROUNDING = 1e-14
@@ -183,18 +184,19 @@ class Face:
         return here
 
     def _solve(self, here: Point, gradient: Array, free: Array) -> Array:
-        """Return the Newton direction by conjugate gradients, cut short where the curvature is not positive."""
+        """Return the Newton direction by conjugate gradients, which end where the curvature is not positive."""
         x, r = np.zeros_like(gradient), -gradient
         d, rr = r, float(np.vdot(r, r))
         scale = 2 * float(np.linalg.norm(here.SA))
         if rr == 0 or scale == 0:
             return x
         target = rr * min(FORCING, np.sqrt(np.sqrt(rr) / scale)) ** 2
-        for j in range(CONJUGATE_STEPS):
+        for _ in range(CONJUGATE_STEPS):
             Hd = np.where(free, self.curvature(here, d), 0.0)
             bend = float(np.vdot(d, Hd))
-            if bend <= ROUNDING * float(np.vdot(d, d)) / self.step:
-                return x if j else self.step * d
+            square = float(np.vdot(d, d))
+            if bend <= ROUNDING * square / self.step:  # downhill, ever more so: far, the line search makes it less
+                return x + max(self.step, FAR * float(np.linalg.norm(here.B)) / np.sqrt(square)) * d
             x = x + (rr / bend) * d
             r = r - (rr / bend) * Hd
             before, rr = rr, float(np.vdot(r, r))
