@@ -493,6 +493,7 @@ def count_flips(model, path, flips, seed):
         else:
             assert not isinstance(outcome, ValueError), seed
             assert same_state(outcome, model), seed
+    assert refused > flips / 2, seed
     return refused
 
 
