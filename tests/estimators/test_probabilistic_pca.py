@@ -1056,6 +1056,15 @@ def test_output_as_a_frame_keeps_names():
         model.transform(frame[frame.columns[::-1]])
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_scaled_columns_at_a_large_offset_lose_no_digits(missing):
+    X = np.round(holes(virus(), missing, 0) * 2**10) / 2**10  # so that the offset costs the data none
+    offset = 2.0**32
+    near, far = (ProbabilisticPCA(2, scale=True).fit(each) for each in (X, X + offset))
+    assert np.abs(near.components_ - far.components_).max() < 1e-12
+    assert np.allclose(far.mean_ - offset, near.mean_, rtol=0, atol=4 * np.spacing(offset))
+
+
 ESTIMATORS = [
     ProbabilisticPCA(),
     ProbabilisticPCA(1),

@@ -18,16 +18,16 @@ Array = NDArray[Any]
 
 
 class Scaled(Rows):
-    """Rows whose columns are divided by a scale; NaN stays NaN."""
+    """Rows less a shift, divided by a scale; NaN stays NaN. Without the shift a large offset would cost digits."""
 
-    def __init__(self, rows: Rows, scale: Array) -> None:
-        self._rows, self._scale = rows, scale
+    def __init__(self, rows: Rows, shift: Array, scale: Array) -> None:
+        self._rows, self._how = rows, (shift, scale)
         self.shape, self.dtype, self.names = rows.shape, rows.dtype, rows.names
         self.sparse, self.offsets = rows.sparse, rows.offsets
 
     def block(self, i: int) -> Any:
         """Return block i, divided."""
-        return _divided(self._rows.block(i), self._scale)
+        return _divided(self._rows.block(i), *self._how)
 
     def reduce(
         self,
@@ -37,15 +37,15 @@ class Scaled(Rows):
         combine: Callable[[Any, Any], Any] = add,
     ) -> Any:
         """Return the sum of ``fn`` over divided blocks, where the rows themselves would (see `Rows.reduce`)."""
-        return self._rows.reduce(_of_divided, fn, self._scale, *state, blocks=blocks, combine=combine)
+        return self._rows.reduce(_of_divided, fn, *self._how, *state, blocks=blocks, combine=combine)
 
 
-def _divided(block: Any, scale: Array) -> Any:
-    return block / scale if isinstance(block, np.ndarray) else block.multiply(1 / scale).tocsr()
+def _divided(block: Any, shift: Array, scale: Array) -> Any:
+    return (block - shift) / scale if isinstance(block, np.ndarray) else block.multiply(1 / scale).tocsr()
 
 
-def _of_divided(block: Any, rows: slice, fn: Callable[..., Any], scale: Array, *state: Any) -> Any:
-    return fn(_divided(block, scale), rows, *state)
+def _of_divided(block: Any, rows: slice, fn: Callable[..., Any], shift: Array, scale: Array, *state: Any) -> Any:
+    return fn(_divided(block, shift, scale), rows, *state)
 
 
 def fit_scaled(problem: Problem, method: str) -> tuple[Found, Array]:
@@ -58,8 +58,9 @@ def fit_scaled(problem: Problem, method: str) -> tuple[Found, Array]:
     deviation = np.sqrt(np.maximum(squares, 0.0) / counts) / data.unit
     # What is left of a constant column is rounding of its mean.
     scale = np.where(deviation > 8 * np.finfo(np.float64).eps * np.abs(mean), deviation, 1.0)
-    found = fit(replace(problem, rows=Scaled(problem.rows, scale)), method)
-    return _of_data(found, scale, float(counts @ np.log(scale))), scale
+    shift = np.zeros_like(mean) if problem.rows.sparse else mean
+    found = fit(replace(problem, rows=Scaled(problem.rows, shift, scale)), method)
+    return _of_data(found, shift, scale, float(counts @ np.log(scale))), scale
 
 
 def fit_scaled_covariance(S: Array, n_samples: int | None, *how: Any) -> tuple[Found, Array]:
@@ -67,12 +68,12 @@ def fit_scaled_covariance(S: Array, n_samples: int | None, *how: Any) -> tuple[F
     deviation = np.sqrt(np.maximum(np.diag(S), 0.0))
     scale = np.where(deviation > 0, deviation, 1.0)
     found = fit_covariance(S / np.outer(scale, scale), n_samples, *how)
-    return _of_data(found, scale, float((n_samples or 1) * np.log(scale).sum())), scale
+    return _of_data(found, np.zeros_like(scale), scale, float((n_samples or 1) * np.log(scale).sum())), scale
 
 
-def _of_data(found: Found, scale: Array, logarithms: float) -> Found:
+def _of_data(found: Found, shift: Array, scale: Array, logarithms: float) -> Found:
     """Return the model with the mean and the density of X, not of the divided X."""
-    result, old, mean = found.result, found.result.history, found.mean * scale
+    result, old, mean = found.result, found.result.history, shift + found.mean * scale
     history: History = replace(old, objective=[value - logarithms for value in old.objective])
     result = replace(
         result, value={**result.value, "mean": mean}, objective=result.objective - logarithms, history=history
