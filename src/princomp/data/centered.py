@@ -17,6 +17,7 @@ Array = NDArray[Any]
 PRODUCT_BYTES = 2**19
 PRODUCT_ROWS = 128
 WIDE_BYTES = 2**21  # unless rows are so long that this is more
+AS_IT_IS_ROWS = 128  # of data that need no buffer: a view costs nothing, and BLAS wants rows
 # A Gram matrix adds p x p numbers for each tile: more rows to a tile make that cheap.
 GRAM_ROWS = 1024
 
@@ -112,16 +113,18 @@ def _tiles(block: Any, rows: slice, view: View) -> Iterator[tuple[Any, slice]]:
         factor = np.ones(p) if view.factor is None else view.factor
         yield CenteredSparse(block.astype(view.dtype, copy=False), mean, factor), rows
         return
-    as_it_is = view.mean is None and view.factor is None and not sparse
-    if as_it_is and block.dtype == view.dtype and block.flags.c_contiguous:
-        yield block, rows
-        return
-    buffer = np.empty((min(view.tile_rows, n), p), view.dtype)
-    for begin in range(0, n, view.tile_rows):
-        part = block[begin : begin + view.tile_rows]
-        tile = buffer[: part.shape[0]]
-        centre(part.toarray() if sparse else part, view.mean, view.factor, tile)
-        yield tile, slice(rows.start + begin, rows.start + begin + len(tile))
+    untouched = view.mean is None and view.factor is None and not sparse
+    as_it_is = untouched and block.dtype == view.dtype and block.flags.c_contiguous
+    size = max(view.tile_rows, AS_IT_IS_ROWS) if as_it_is else view.tile_rows
+    buffer = None if as_it_is else np.empty((min(size, n), p), view.dtype)
+    for begin in range(0, n, size):
+        part = block[begin : begin + size]
+        where = slice(rows.start + begin, rows.start + begin + part.shape[0])
+        if buffer is None:
+            yield part, where
+        else:
+            tile = buffer[: part.shape[0]]
+            yield centre(part.toarray() if sparse else part, view.mean, view.factor, tile), where
 
 
 def _reduce_tiles(

@@ -74,8 +74,19 @@ def _scatter(block: Any, rows: slice) -> tuple[Array, Array]:
 
 
 def _gram_apply(block: Any, rows: slice, V: Array) -> Array:
-    product: Array = block.T @ (block @ V) if isinstance(block, np.ndarray) else block.gram_apply(V)
+    if isinstance(block, np.ndarray):
+        # Long rows times long rows: BLAS is up to twice as fast on this form of it as on block.T @ (block @ V).
+        return ((V.T @ block.T) @ block).T
+    product: Array = block.gram_apply(V)
     return product
+
+
+def _gram_apply_and_scores(block: Any, rows: slice, V: Array) -> tuple[Array, Array]:
+    if isinstance(block, np.ndarray):
+        scores = V.T @ block.T
+        return (scores @ block).T, scores @ scores.T
+    scores = block @ V
+    return block.T @ scores, scores.T @ scores
 
 
 def _apply(block: Any, rows: slice, V: Array) -> Array:
@@ -221,6 +232,12 @@ def gram_apply(X: Centered, V: Array) -> Array:
     """Return X'(X V), (p, k), in one pass; the mean of X must be that of its rows, or none."""
     product: Array = X.reduce(_gram_apply, V.astype(np.float32) if X.single else V)
     return product
+
+
+def gram_apply_and_scores(X: Centered, V: Array) -> tuple[Array, Array]:
+    """Return X'(XV), (p, k), and (XV)'(XV), (k, k), in one pass."""
+    images, gram = X.reduce(_gram_apply_and_scores, V)
+    return images, gram
 
 
 def scatter(X: Centered) -> Array:
