@@ -81,7 +81,7 @@ def _gram_apply(block: Any, V: Array) -> Array:
 class CenteredSparse:
     """(X - 1 mean') diag(factor) for a sparse block X, never formed: only its products are.
 
-    It answers what block functions ask of a block: ``shape``, ``@``, ``.T @``, ``sum(axis=0)``.
+    It answers what block functions ask of a block: ``shape``, ``@``, ``.T @``, `weighted_sums`.
     """
 
     def __init__(self, block: Any, mean: Array, factor: Array) -> None:
@@ -118,10 +118,9 @@ class CenteredSparse:
         """Return the transpose, good for products only."""
         return _Transposed(self)
 
-    def sum(self, axis: int = 0) -> Array:
-        """Return the column sums."""
-        sums = np.bincount(self._block.indices, self._block.data, self.shape[1])
-        return self._factor * (sums - self.shape[0] * self._mean)
+    def weighted_sums(self, weights: Array) -> Array:
+        """Return ``weights`` (m, rows) times the centred block, (m, p)."""
+        return (self.T @ weights.T).T
 
     def square_sums(self) -> Array:
         """Return the column sums of squares."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from princomp.data.centered import GRAM_ROWS, Centered
 from princomp.data.rows import Rows, centre
+from princomp.data.signature import Signature, ones_and_weights, total_weight
 
 Array = NDArray[Any]
 
@@ -27,22 +28,23 @@ SHIFT_TOLERANCE = 10.0
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean and squared deviations of the columns of X."""
+    """Mean and squared deviations of the columns of X, and a signature of these deviations."""
 
     count: int
     mean: Array  # (p,)
     total: float  # sum of all squared deviations from the mean
+    signature: Signature  # of (X - mean) * factor, from the same pass
     squares: Array | None = None  # (p,) the same by column
     scatter: Array | None = None  # (p, p) X'X of the centred data
     dense_tiles: bool = False  # sparse data whose mean is too large for implicit centring
 
     @classmethod
-    def of(cls, count: int, mean: Array, squares: Array, dense_tiles: bool) -> Moments:
+    def of(cls, count: int, mean: Array, squares: Array, signature: Signature, dense_tiles: bool) -> Moments:
         """Make moments of squares in any of the three forms: a number, by column, a matrix."""
         if squares.ndim == 2:
-            return cls(count, mean, float(np.trace(squares)), np.diag(squares), squares, dense_tiles)
+            return cls(count, mean, float(np.trace(squares)), signature, np.diag(squares), squares, dense_tiles)
         by_column = squares if squares.ndim else None
-        return cls(count, mean, float(squares.sum()), by_column, None, dense_tiles)
+        return cls(count, mean, float(squares.sum()), signature, by_column, None, dense_tiles)
 
     @property
     def spread(self) -> Array:
@@ -59,18 +61,19 @@ class Moments:
 
 def _sums(block: Any, rows: slice) -> tuple[Array, Array]:
     if isinstance(block, np.ndarray):
-        return np.ones(len(block)) @ block, np.asarray(np.vdot(block, block))
-    return block.sum(axis=0), np.asarray(block.square_sums().sum())
+        return ones_and_weights(rows) @ block, np.asarray(np.vdot(block, block))
+    return block.weighted_sums(ones_and_weights(rows)), np.asarray(block.square_sums().sum())
 
 
 def _column_squares(block: Any, rows: slice) -> tuple[Array, Array]:
     if isinstance(block, np.ndarray):
-        return np.ones(len(block)) @ block, np.einsum("ij,ij->j", block, block)
-    return block.sum(axis=0), block.square_sums()
+        return ones_and_weights(rows) @ block, np.einsum("ij,ij->j", block, block)
+    return block.weighted_sums(ones_and_weights(rows)), block.square_sums()
 
 
 def _scatter(block: Any, rows: slice) -> tuple[Array, Array]:
-    return (np.ones(len(block)) @ block if isinstance(block, np.ndarray) else block.sum(axis=0)), block.T @ block
+    weights = ones_and_weights(rows)
+    return (weights @ block if isinstance(block, np.ndarray) else block.weighted_sums(weights)), block.T @ block
 
 
 def _gram_apply(block: Any, rows: slice, V: Array) -> Array:
@@ -168,7 +171,7 @@ def moments(
 ) -> Moments:
     """Return mean and squared deviations of X times ``factor``, in one pass about a shift.
 
-    ``mean`` is in the units of X, squares are in those of X times ``factor``. If the shift proves too far from the
+    ``mean`` is in the units of X, squares and signature are in those of X times ``factor``. If the shift proves too far from the
     mean, or the mean too large for the implicit centring of sparse data, a second, safe pass is made. With
     ``center=False`` the squares are about zero and the mean returned is zero. Numbers that are not finite come out as
     such: `column_faults` says where they are.
@@ -178,28 +181,36 @@ def moments(
         about = shift(rows) if center else np.zeros(p)
     X = Centered(rows, about, factor, dense_tiles=dense_tiles)
     count = _scatter if scatter else _column_squares if by_column else _sums
+    times = 1.0 if factor is None else factor
     with np.errstate(over="ignore", invalid="ignore"):
-        sums, squares = X.reduce(count, tile_rows=GRAM_ROWS if scatter else None)
+        (sums, weighted), squares = X.reduce(count, tile_rows=GRAM_ROWS if scatter else None)
         if not center:
-            return Moments.of(n, np.zeros(p), squares, dense_tiles)
+            return Moments.of(n, about, squares, _signature(about, weighted, squares, n), dense_tiles)
         distance = sums / n  # from the shift to the mean, times factor
-        mean = about + (distance if factor is None else distance / factor)
+        mean = about + distance / times
         lost = n * distance**2
         squares = squares - (np.outer(n * distance, distance) if scatter else lost if by_column else lost.sum())
-        found = Moments.of(n, mean, squares, dense_tiles)
+        # About the mean as it was rounded, which is what later passes subtract.
+        weighted = weighted - total_weight(n) * ((mean - about) * times)
+        found = Moments.of(n, mean, squares, _signature(mean * times, weighted, squares, n), dense_tiles)
         if not (np.isfinite(mean).all() and np.isfinite(found.total)):
             return found
         again: dict[str, Any] = {}
         if np.any(lost > SHIFT_TOLERANCE**2 * found.spread) and not np.array_equal(mean, about):
             again["about"] = mean
         if rows.sparse and not dense_tiles:
-            offset = n * (mean if factor is None else mean * factor) ** 2
+            offset = n * (mean * times) ** 2
             if np.any(offset > SHIFT_TOLERANCE**2 * found.spread):
                 again["dense_tiles"] = True
     if again and not second:
         again = {"about": about, "dense_tiles": dense_tiles} | again
         return moments(rows, factor=factor, by_column=by_column, scatter=scatter, second=True, **again)
     return found
+
+
+def _signature(mean: Array, weighted: Array, squares: Array, n: int) -> Signature:
+    """Return the signature of weighted sums, for squares in any of the three forms."""
+    return Signature.about(mean, weighted, np.diag(squares) if squares.ndim == 2 else squares, n)
 
 
 def column_faults(rows: Rows, *, center: bool = True) -> tuple[Array, Array, Array]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from princomp._threads import single_blas_thread
-from princomp.data import Rows, as_rows, budget, statistics
+from princomp.data import Centered, Rows, as_rows, budget, statistics
 from princomp.estimators.base import Estimator, check_values
 from princomp.manifolds import Stiefel
 from princomp.progress import watch, with_callbacks
@@ -248,9 +248,9 @@ class SparseCCA(Estimator):
 
     @staticmethod
     def _scores(rows: Rows, mean: Array, scale: Array, weights: Array) -> Array:
-        moments = statistics.Moments(rows.shape[0], mean, 0.0, dense_tiles=rows.sparse)
+        centered = Centered(rows, mean, 1 / scale, dense_tiles=rows.sparse)
         dtype = np.float32 if rows.dtype == np.float32 else np.float64
-        scores = np.asarray(statistics.apply(moments.centered(rows, 1 / scale), weights, dtype))
+        scores = np.asarray(statistics.apply(centered, weights, dtype))
         if not np.isfinite(scores).all():
             check_values(rows)
         return scores

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.data import Centered, Rows, statistics
+from princomp.data.signature import Signature
 from princomp.data.statistics import Moments
 from princomp.estimators.base import check_values
 
@@ -29,6 +30,7 @@ class Standardised:
     scale: Array | None  # (p,), what columns are divided by, or None
     unit: float  # what X was multiplied by
     scatter: Array | None  # X'X, if it was asked for
+    signature: Signature  # of X, from the pass that measured it
 
 
 def standardise(rows: Rows, *, center: bool, scale: bool, scatter: bool = False, names: Any = None) -> Standardised:
@@ -57,6 +59,7 @@ def standardise(rows: Rows, *, center: bool, scale: bool, scatter: bool = False,
         scale=None if deviation is None else deviation / unit,
         unit=float(unit) if deviation is None else 1.0,
         scatter=S,
+        signature=found.signature if deviation is None else found.signature.times(1.0 / deviation),
     )
 
 
