@@ -18,8 +18,8 @@ PERIOD = 8191  # rows after which the table of weights begins again, times anoth
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it modulo 1 never repeat, and lie evenly
 SEED = 20_240_229
 # Of sqrt(n * squares), which bounds a sum of n products by Cauchy and Schwarz: what rounding may change. Sums in
-# different orders were seen to differ by 4e-16 of it at most (n from 7 to 10 million, p from 1 to 4000, blocks of 1 to n
-# rows, dense and sparse, offsets up to 1e8, sorted columns).
+# different orders were seen to differ by 4e-16 of it at most (n from 7 to 10 million, p from 1 to 4000, blocks of one
+# to all rows, dense and sparse, offsets up to 1e8, sorted columns).
 ROUNDING = 1e-12
 
 

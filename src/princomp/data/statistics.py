@@ -171,10 +171,10 @@ def moments(
 ) -> Moments:
     """Return mean and squared deviations of X times ``factor``, in one pass about a shift.
 
-    ``mean`` is in the units of X, squares and signature are in those of X times ``factor``. If the shift proves too far from the
-    mean, or the mean too large for the implicit centring of sparse data, a second, safe pass is made. With
-    ``center=False`` the squares are about zero and the mean returned is zero. Numbers that are not finite come out as
-    such: `column_faults` says where they are.
+    ``mean`` is in the units of X, squares and signature are in those of X times ``factor``. If the shift proves too
+    far from the mean, or the mean too large for the implicit centring of sparse data, a second, safe pass is made.
+    With ``center=False`` the squares are about zero and the mean returned is zero. Numbers that are not finite come
+    out as such: `column_faults` says where they are.
     """
     n, p = rows.shape
     if about is None:
