@@ -72,7 +72,7 @@ class Signature:
 
     @classmethod
     def about(cls, mean: Array, sums: Array, squares: Any, n: int) -> Signature:
-        """Return the signature of deviations from a mean: their weighted ``sums``, given their ``squares``.
+        """Return the signature of n deviations from a mean: their weighted ``sums``, given their ``squares``.
 
         ``squares`` are by column, or one number, the sum over all columns, and ``mean`` is in the same units.
 
@@ -80,9 +80,13 @@ class Signature:
         that the sum can be. The mean itself is a rounded number, whose last digit counts once for each unit of weight.
         A cell that changes by more than about ``ROUNDING * n`` standard deviations of its column is seen.
         """
-        rounding = 8 * np.finfo(np.float64).eps * max(abs(total_weight(n)), 1.0) * np.abs(mean)
-        slack = ROUNDING * np.sqrt(n * np.maximum(squares, 0.0)) + rounding
-        return cls(sums, slack)
+        largest = np.sqrt(n * np.maximum(squares, 0.0))
+        return cls(sums, ROUNDING * largest + max(abs(total_weight(n)), 1.0) * _last_digits(mean))
+
+    @classmethod
+    def of_mean(cls, mean: Array, squares: Any, n: int) -> Signature:
+        """Return the signature that is the mean itself: `about` does not see a column that is moved as a whole."""
+        return cls(mean, ROUNDING * np.sqrt(np.maximum(squares, 0.0) / n) + _last_digits(mean))
 
     def times(self, factor: Any) -> Signature:
         """Return the signature of the data with columns multiplied by a positive ``factor``."""
@@ -95,6 +99,11 @@ class Signature:
     def agrees(self, sums: Array) -> bool:
         """Tell whether sums taken another time are those of the same data."""
         return self.sums.shape == np.shape(sums) and bool((np.abs(self.sums - sums) <= self.slack).all())
+
+
+def _last_digits(mean: Array) -> Array:
+    """Return what a few roundings make of numbers of this size."""
+    return 8 * np.finfo(np.float64).eps * np.abs(mean)
 
 
 def require_unchanged(before: Signature, sums: Array, names: Any = None) -> None:

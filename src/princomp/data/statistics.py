@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from princomp.data.centered import GRAM_ROWS, Centered
 from princomp.data.rows import Rows, centre
-from princomp.data.signature import Signature, ones_and_weights, total_weight
+from princomp.data.signature import Signature, ones_and_weights, row_weights, total_weight
 
 Array = NDArray[Any]
 
@@ -211,6 +211,32 @@ def moments(
 def _signature(mean: Array, weighted: Array, squares: Array, n: int) -> Signature:
     """Return the signature of weighted sums, for squares in any of the three forms."""
     return Signature.about(mean, weighted, np.diag(squares) if squares.ndim == 2 else squares, n)
+
+
+def signature(rows: Rows) -> Signature:
+    """Return a signature of everything in X: its mean, deviations from it, and which cells are missing."""
+    found = moments(rows, by_column=True)
+    if np.isfinite(found.total) and found.squares is not None:
+        return found.signature.and_of(Signature.of_mean(found.mean, found.squares, found.count))
+    return _observed_signature(rows)
+
+
+def _observed_signature(rows: Rows) -> Signature:
+    """Return a signature of cells some of which are missing, or too large to be squared."""
+    n = rows.shape[0]
+    exponent = np.frexp(column_faults(rows)[2])[1]
+    unit = np.ldexp(1.0, -np.clip(exponent, -1000, 1000))
+    about = shift(rows)
+    weighted, observed, squares = Centered(rows, about, unit, dense_tiles=True).reduce(_observed_weights)
+    cells = Signature.about(about * unit, weighted, squares, n)
+    there = Signature.about(np.zeros(len(about)), observed, float(n), n)
+    return cells.and_of(there).and_of(Signature.of_mean(about * unit, squares, n))
+
+
+def _observed_weights(block: Array, rows: slice) -> tuple[Array, Array, Array]:
+    observed, weights = ~np.isnan(block), row_weights(rows)
+    filled = np.where(observed, block, 0.0)
+    return weights @ filled, weights @ observed, np.einsum("ij,ij->j", filled, filled)
 
 
 def column_faults(rows: Rows, *, center: bool = True) -> tuple[Array, Array, Array]:

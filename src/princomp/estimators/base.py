@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial, reduce
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,10 +17,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from princomp._version import __version__
+from princomp.checkpoint import Checkpoint
 from princomp.data import Centered, Rows, as_rows, statistics
 from princomp.data.frames import is_frame
+from princomp.data.signature import Signature
 from princomp.progress import CallbackSupport
-from princomp.result import Callback, Result, run
 
 Array = NDArray[Any]
 
@@ -36,6 +39,8 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
 
     def _open(self, X: Any, *, reset: bool, least_rows: int = 1) -> Rows:
         """Return X as rows, its names and number of features learnt (``reset``) or compared with those of the fit."""
+        if reset:
+            Checkpoint(self.checkpoint)  # finds out whether it can be written
         rows = as_rows(X)
         n, p = rows.shape
         name = type(self).__name__
@@ -87,18 +92,21 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         """Return a generator seeded by ``random_state`` (int, RandomState or None)."""
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _fingerprint(self, rows: Rows) -> str:
-        """Return a digest of class, version, parameters and a sample of the data: a checkpoint knows its fit by it."""
+    def _checkpoint(self, *data: Rows, weight: Array | None = None) -> Checkpoint:
+        """Return the checkpoint of a fit of these data: it knows class, version, parameters, and every cell."""
+        if self.checkpoint is None:
+            return Checkpoint(None)
         parameters = self.get_params()
         for name in ("callback", "checkpoint", "verbose", "max_iter"):  # these do not change the course of a fit
             parameters.pop(name)
         if not isinstance(parameters["random_state"], Integral | None):
             parameters.pop("random_state")  # an object prints its address
-        digest = hashlib.sha256(f"{type(self).__name__} {__version__} {parameters} {rows.shape}".encode())
-        some = np.unique(np.linspace(0, rows.shape[0] - 1, 8).astype(int))
-        digest.update(statistics.take(Centered(rows), some).tobytes())
-        digest.update(statistics.moments(rows, by_column=True).mean.tobytes())
-        return digest.hexdigest()
+        with np.printoptions(threshold=sys.maxsize, floatmode="unique"):  # arrays in full
+            text = f"{type(self).__name__} {__version__} {parameters} {[rows.shape for rows in data]}"
+        digest = hashlib.sha256(text.encode())
+        if weight is not None:
+            digest.update(weight.tobytes())
+        return Checkpoint(self.checkpoint, digest.hexdigest(), signature=partial(_signature, data))
 
     def _check_limits(self) -> None:
         """Complain about a tol or max_iter that means nothing."""
@@ -106,12 +114,6 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
             raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
         if not (isinstance(self.max_iter, Integral) and self.max_iter >= 1):
             raise ValueError(f"max_iter must be an integer of at least 1, got {self.max_iter!r}.")
-
-    def _run(self, rows: Rows, tell: Callback, *args: Any, **kwargs: Any) -> Result:
-        """Run an iterative solver under this estimator's limits, for these data."""
-        if self.checkpoint is not None:
-            kwargs |= {"checkpoint": self.checkpoint, "fingerprint": self._fingerprint(rows)}
-        return run(*args, callback=tell, **kwargs)
 
     def _open_covariance(self, S: Any, n_samples: int | None) -> tuple[Array, Any]:
         """Return a covariance matrix, found to be one, and the dtype of results."""
@@ -170,6 +172,11 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
     @property
     def _n_features_out(self) -> int:
         return int(self.n_components_)
+
+
+def _signature(data: Sequence[Rows]) -> Signature:
+    """Return one signature of one or more sets of data."""
+    return reduce(Signature.and_of, map(statistics.signature, data))
 
 
 def check_count(name: str, value: Any, most: int | None = None) -> None:

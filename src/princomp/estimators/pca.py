@@ -20,7 +20,7 @@ from princomp.estimators.spectrum import Spectrum, count_components
 from princomp.losses import Loss
 from princomp.penalties import Penalty
 from princomp.progress import watch, with_callbacks
-from princomp.result import Result, State
+from princomp.result import Result, State, run
 
 Array = NDArray[Any]
 
@@ -191,7 +191,7 @@ class PCA(Estimator):
                 'Use solver="eigh" or "svd", or give a number.'
             )
         with watch(self, X) as tell:
-            drive = partial(self._run, rows, tell)
+            drive = partial(run, callback=tell, checkpoint=self._checkpoint(rows))
             found = decompose(
                 rows,
                 k,

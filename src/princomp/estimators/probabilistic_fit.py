@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -116,10 +115,7 @@ def checked_weight(sample_weight: Any, n: int) -> Array | None:
 
 def drive(estimator: Any, rows: Rows, weight: Array | None, tell: Any, *args: Any, **kwargs: Any) -> Result:
     """Run an iterative solver for an estimator; its checkpoint knows the data and the weights."""
-    if estimator.checkpoint is not None:
-        weights = "" if weight is None else hashlib.sha256(weight.tobytes()).hexdigest()
-        kwargs |= {"checkpoint": estimator.checkpoint, "fingerprint": estimator._fingerprint(rows) + weights}
-    return run(*args, callback=tell, **kwargs)
+    return run(*args, callback=tell, checkpoint=estimator._checkpoint(rows, weight=weight), **kwargs)
 
 
 # Closed form

@@ -160,8 +160,7 @@ class SparseCCA(Estimator):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 callback=tell,
-                checkpoint=self.checkpoint,
-                fingerprint="" if self.checkpoint is None else self._fingerprint(x_rows) + self._fingerprint(y_rows),
+                checkpoint=self._checkpoint(x_rows, y_rows),
             )
             result = sparse_cca(U, V, k, self.alpha_x_, self.alpha_y_, solve)
         self.x_weights_, self.y_weights_ = result.value["A"], result.value["B"]

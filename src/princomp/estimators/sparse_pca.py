@@ -22,7 +22,7 @@ from princomp.estimators.sparse.problem import Found, Problem
 from princomp.estimators.spectrum import signs
 from princomp.estimators.standardise import SAFE_TOTAL, standardise
 from princomp.progress import watch, with_callbacks
-from princomp.result import Certificate, History, Result, State, Status
+from princomp.result import Certificate, History, Result, State, Status, run
 
 Array = NDArray[Any]
 
@@ -263,7 +263,7 @@ class SparsePCA(Estimator):
         names = getattr(self, "feature_names_in_", None)
         found = standardise(rows, center=self.center, scale=self.scale, names=names)
         with watch(self, X) as tell:
-            drive = partial(self._run, rows, tell, max_iter=self.max_iter)
+            drive = partial(run, callback=tell, checkpoint=self._checkpoint(rows), max_iter=self.max_iter)
             how: dict[str, Any] = {"freedom": rows.shape[0] - 1.0, "tell": tell}
             problem = Problem(found.X, None, k, found.total, found.unit, self._asked(), self._generator(), drive, **how)
             answer = self._solve(formulation, problem)
@@ -292,8 +292,6 @@ class SparsePCA(Estimator):
         self._keep(formulation, problem, answer, np.zeros(p), deviation, dtype)
 
     def _run_without_checkpoint(self, tell: Any, *args: Any, **kwargs: Any) -> Result:
-        from princomp.result import run
-
         if self.checkpoint is not None:
             raise ValueError("checkpoint is for fit, not for fit_covariance.")
         return run(*args, callback=tell, **{"max_iter": self.max_iter} | kwargs)
