@@ -52,7 +52,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Certificate:
-    """How good an answer is, measured from the answer.
+    """How good an answer is, measured from the data and the answer, after the solver has ended.
 
     Attributes
     ----------
@@ -87,10 +87,32 @@ class Certificate:
         if self.dominant is None:
             meaning = "no small step improves it" if self.scope == "local" else "the best answer"
         elif self.dominant:
-            meaning = "nothing larger was left out"
+            meaning = _left_out(self.details)
         else:
             meaning = "something larger was left out: these are not the leading components"
-        return f"{size}; {meaning}."
+        return f"{size}; {meaning}{_digits(self.details, self.tol)}."
+
+
+def _left_out(details: Mapping[str, Any]) -> str:
+    """Say what may have been left out, and how sure that is."""
+    miss = details.get("miss", 0.0)
+    if miss == 0:
+        return "nothing larger was left out"
+    more = max(100 * details["left out"], 0.1)
+    return f"nothing more than {more:.2g} % larger was left out, but for a chance of {miss:.0e}"
+
+
+def _digits(details: Mapping[str, Any], tol: float) -> str:
+    """Name components that lie so far below the leading one that rounding leaves fewer digits than ``tol`` asks for."""
+    known = np.asarray(details.get("known", ()))
+    below = np.flatnonzero(~(known <= tol))
+    if not len(below):
+        return ""
+    digits = int(-np.log10(min(float(known[below].max()), 1.0)))
+    first, last = below[0] + 1, below[-1] + 1
+    which = f"component {first} is" if first == last else f"components {first} to {last} are"
+    how = f"known to {digits} digit{'s' if digits > 1 else ''} only" if digits else "not known"
+    return f"; {which} {how}, beside the rounding of the first one"
 
 
 @dataclass
@@ -216,7 +238,7 @@ def run(
         store.remove()
     else:
         store.save(state)
-        _warn(status)
+        warn(status)
     certificate = Certificate(state.residual, tol, scope)
     return Result(state.value, state.objective, certificate, status, state.iteration, history)
 
@@ -235,7 +257,8 @@ def _iteration_limit(state: State, tol: float, max_iter: int) -> Status:
     )
 
 
-def _warn(status: Status) -> None:
+def warn(status: Status) -> None:
+    """Warn that a fit did not end as it should."""
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.warn(status.sentence, ConvergenceWarning, stacklevel=2)

@@ -19,22 +19,29 @@ CACHE_LINE = 64
 
 
 @kernel
-def _accumulate(indptr: Array, indices: Array, data: Array, pairs: Array) -> None:
-    """Add to pairs (p, 2, 8), V at [:, 0], X'(X V) at [:, 1]."""
+def _accumulate(indptr: Array, indices: Array, data: Array, pairs: Array, scores: Array) -> None:
+    """Add to pairs (p, 2, 8), V at [:, 0], X'(X V) at [:, 1]; keep X V in scores (n, 8), unless these are empty."""
+    keep = len(scores) > 0
     for i in range(len(indptr) - 1):
         begin, end = indptr[i], indptr[i + 1]
         score = spread(data.dtype.type(0))
         for j in range(begin, end):
             score = fused(spread(data[j]), load(pairs, 2 * COUNT * np.intp(indices[j])), score)
+        if keep:
+            store(scores, COUNT * i, score)
         for j in range(begin, end):
             at = 2 * COUNT * np.intp(indices[j]) + COUNT
             store(pairs, at, fused(spread(data[j]), score, load(pairs, at)))
 
 
-def sparse_gram(X: Any, V: Array) -> Array:
-    """Return X'(X V) for CSR X (n, p) and V (p, b) of the same dtype; indices must lie within 0 and p."""
+def sparse_gram(X: Any, V: Array, scores: Array | None = None) -> Array:
+    """Return X'(X V) for CSR X (n, p) and V (p, b) of the same dtype; indices must lie within 0 and p.
+
+    ``scores`` (n, b), if given, receives X V.
+    """
     p, b = V.shape
     out = np.empty((p, b), V.dtype)
+    kept = np.empty((0 if scores is None else X.shape[0], COUNT), V.dtype)
     room = np.empty(2 * COUNT * p + CACHE_LINE // V.itemsize, V.dtype)
     first = -room.ctypes.data % CACHE_LINE // V.itemsize
     pairs = room[first : first + 2 * COUNT * p].reshape(p, 2, COUNT)
@@ -45,8 +52,10 @@ def sparse_gram(X: Any, V: Array) -> Array:
         width = min(COUNT, b - begin)
         pairs[...] = 0
         pairs[:, 0, :width] = V[:, begin : begin + width]
-        _accumulate(*parts, pairs)
+        _accumulate(*parts, pairs, kept)
         out[:, begin : begin + width] = pairs[:, 1, :width]
+        if scores is not None:
+            scores[:, begin : begin + width] = kept[:, :width]
     return out
 
 

@@ -9,17 +9,38 @@ from princomp.certificates.cardinality import (
     verify,
 )
 from princomp.certificates.dictionary import dictionary_kkt, slope_scale
-from princomp.certificates.principal import deflated_norm, principal_components, spectral
+from princomp.certificates.left_out import LeftOut, left_out_of_matrix, left_out_of_values, probe
+from princomp.certificates.principal import (
+    Images,
+    and_dominance,
+    certify,
+    floor_of_data,
+    floor_of_matrix,
+    images_of_matrix,
+    in_units,
+    principal_components,
+    spectral,
+)
 
 __all__ = [
     "CardinalityCertificate",
+    "Images",
     "Kind",
     "Leaves",
+    "LeftOut",
     "Verification",
-    "deflated_norm",
+    "and_dominance",
+    "certify",
     "dictionary_kkt",
+    "floor_of_data",
+    "floor_of_matrix",
+    "images_of_matrix",
+    "in_units",
+    "left_out_of_matrix",
+    "left_out_of_values",
     "nonnegative_value",
     "principal_components",
+    "probe",
     "slope_scale",
     "spectral",
     "verify",

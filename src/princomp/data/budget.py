@@ -21,6 +21,9 @@ def limited(size: int | None) -> Iterator[None]:
         _limit.reset(token)
 
 
+SMALL = 2**20  # is there without looking, unless a limit says otherwise
+
+
 def available_bytes() -> int:
     """Return the memory that may still be taken: what the system has, or the limit that was set."""
     limit = _limit.get()
@@ -53,6 +56,8 @@ def _container_bytes() -> int:
 
 def require(size: float, what: str, instead: str) -> None:
     """Raise MemoryError if ``size`` bytes for ``what`` are more than can be had; ``instead`` says what to do."""
+    if size < SMALL:
+        return
     there = available_bytes()
     if size > there:
         raise MemoryError(

@@ -17,7 +17,11 @@ Array = NDArray[Any]
 PRODUCT_BYTES = 2**19
 PRODUCT_ROWS = 128
 WIDE_BYTES = 2**21  # unless rows are so long that this is more
-AS_IT_IS_ROWS = 128  # of data that need no buffer: a view costs nothing, and BLAS wants rows
+# With few columns OpenBLAS multiplies up to twice as fast below this many multiplications (seen at 1000 to 20000
+# columns of X, in both precisions), down to so many rows.
+FEW_COLUMNS = 8
+SMALL_PRODUCT = 10**6
+LEAST_ROWS = 16
 # A Gram matrix adds p x p numbers for each tile: more rows to a tile make that cheap.
 GRAM_ROWS = 1024
 
@@ -88,10 +92,19 @@ class Centered:
         view = self._view()
         return self.rows.map(_map_tiles, view, fn, state, width, dtype, width=width, dtype=dtype)
 
+    def tile_rows(self, columns: int = 1) -> int:
+        """Return the number of rows of a tile for products with so many columns: many are worth a larger buffer."""
+        p = max(self.shape[1], 1)
+        wide = WIDE_BYTES * max(columns // 16, 1)
+        rows = max(PRODUCT_BYTES // (8 * p), min(PRODUCT_ROWS, wide // (8 * p)), 1)
+        if columns <= FEW_COLUMNS:
+            rows = min(rows, max(SMALL_PRODUCT // (columns * p), LEAST_ROWS))
+        return int(rows)
+
     def _view(self, tile_rows: int | None = None) -> View:
-        row = 8 * max(self.shape[1], 1)
-        rows = tile_rows or max(PRODUCT_BYTES // row, min(PRODUCT_ROWS, WIDE_BYTES // row), 1)
-        return View(self.mean, self.factor, self.dense_tiles, np.dtype("f4" if self.single else "f8"), rows)
+        dtype = np.dtype("f4" if self.single else "f8")
+        rows = tile_rows or self.tile_rows()
+        return View(self.mean, self.factor, self.dense_tiles, dtype, rows, tile_rows or max(rows, PRODUCT_ROWS))
 
 
 class View(NamedTuple):
@@ -102,6 +115,7 @@ class View(NamedTuple):
     dense_tiles: bool
     dtype: np.dtype[Any]
     tile_rows: int
+    rows_as_they_are: int  # of a tile that needs no buffer
 
 
 def _tiles(block: Any, rows: slice, view: View) -> Iterator[tuple[Any, slice]]:
@@ -115,7 +129,7 @@ def _tiles(block: Any, rows: slice, view: View) -> Iterator[tuple[Any, slice]]:
         return
     untouched = view.mean is None and view.factor is None and not sparse
     as_it_is = untouched and block.dtype == view.dtype and block.flags.c_contiguous
-    size = max(view.tile_rows, AS_IT_IS_ROWS) if as_it_is else view.tile_rows
+    size = view.rows_as_they_are if as_it_is else view.tile_rows
     buffer = None if as_it_is else np.empty((min(size, n), p), view.dtype)
     for begin in range(0, n, size):
         part = block[begin : begin + size]

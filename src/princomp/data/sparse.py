@@ -71,10 +71,16 @@ def _equal_work(indptr: Array, block_bytes: int) -> Array:
     return np.unique(np.concatenate([[0], np.searchsorted(indptr, wanted), [n]])) if n else np.array([0])
 
 
-def _gram_apply(block: Any, V: Array) -> Array:
-    """Return X'(X V) for a CSR block X."""
+def _gram_apply(block: Any, V: Array, scores: Array | None = None) -> Array:
+    """Return X'(X V) for a CSR block X; ``scores``, if given, receives X V."""
     fast = kernels("sparse_gram") if block.nnz >= COMPILED_NONZEROS and block.dtype == V.dtype else None
-    product: Array = block.T @ (block @ V) if fast is None else fast.sparse_gram(block, V)
+    if fast is None:
+        found = block @ V
+        product: Array = block.T @ found
+        if scores is not None:
+            scores[:] = found
+        return product
+    product = fast.sparse_gram(block, V, scores)
     return product
 
 
@@ -95,16 +101,20 @@ class CenteredSparse:
         product -= (self._mean @ scaled).astype(V.dtype)
         return product
 
-    def gram_apply(self, V: Array) -> Array:
+    def gram_apply(self, V: Array, scores: Array | None = None) -> Array:
         """Return this block's part of X'X V, X all rows less *their* mean, without an (n, k) array of centred scores.
 
-        Over all blocks the column sums are n mean, so that X'X V = (uncentred) - n mean (mean' V).
+        Over all blocks the column sums are n mean, so that X'X V = (uncentred) - n mean (mean' V). ``scores`` (n, k),
+        if given, receives this block's scores, centred.
         """
         mean, factor = self._mean.astype(V.dtype), self._factor[:, None].astype(V.dtype)
         scaled = np.multiply(factor, V, order="C")
-        product = _gram_apply(self._block, scaled)
-        product -= np.outer(self.shape[0] * mean, mean @ scaled)
+        product = _gram_apply(self._block, scaled, scores)
+        along = mean @ scaled
+        product -= np.outer(self.shape[0] * mean, along)
         product *= factor
+        if scores is not None:
+            scores -= along
         return product
 
     def cross(self, other: CenteredSparse) -> Array:

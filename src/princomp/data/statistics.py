@@ -36,15 +36,19 @@ class Moments:
     signature: Signature  # of (X - mean) * factor, from the same pass
     squares: Array | None = None  # (p,) the same by column
     scatter: Array | None = None  # (p, p) X'X of the centred data
+    discrepancy: Array | None = None  # (p,) (X'X)w - X'(Xw), w = `trial_vector`: what rounding, or worse, made of X'X
     dense_tiles: bool = False  # sparse data whose mean is too large for implicit centring
 
     @classmethod
-    def of(cls, count: int, mean: Array, squares: Array, signature: Signature, dense_tiles: bool) -> Moments:
-        """Make moments of squares in any of the three forms: a number, by column, a matrix."""
-        if squares.ndim == 2:
-            return cls(count, mean, float(np.trace(squares)), signature, np.diag(squares), squares, dense_tiles)
+    def of(
+        cls, count: int, mean: Array, squares: Array, product: Array | None, signature: Signature, dense_tiles: bool
+    ) -> Moments:
+        """Make moments of squares in any of the three forms: a number, by column, a matrix (and its ``product``)."""
+        if squares.ndim == 2 and product is not None:
+            known = (np.diag(squares), squares, squares @ trial_vector(len(mean)) - product)
+            return cls(count, mean, float(np.trace(squares)), signature, *known, dense_tiles)
         by_column = squares if squares.ndim else None
-        return cls(count, mean, float(squares.sum()), signature, by_column, None, dense_tiles)
+        return cls(count, mean, float(squares.sum()), signature, by_column, None, None, dense_tiles)
 
     @property
     def spread(self) -> Array:
@@ -59,6 +63,11 @@ class Moments:
 # Block functions: pure, importable, additive over any split of rows; `block` is an array or a CenteredSparse.
 
 
+def trial_vector(p: int) -> Array:
+    """Return w (p,), random, that is carried through the pass which makes X'X: X'(Xw) must be (X'X)w."""
+    return np.random.default_rng(p).standard_normal(p)
+
+
 def _sums(block: Any, rows: slice) -> tuple[Array, Array]:
     if isinstance(block, np.ndarray):
         return ones_and_weights(rows) @ block, np.asarray(np.vdot(block, block))
@@ -71,9 +80,14 @@ def _column_squares(block: Any, rows: slice) -> tuple[Array, Array]:
     return block.weighted_sums(ones_and_weights(rows)), block.square_sums()
 
 
-def _scatter(block: Any, rows: slice) -> tuple[Array, Array]:
-    weights = ones_and_weights(rows)
+def _scatter(block: Any, rows: slice, w: Array) -> tuple[Array, Array]:
+    weights = np.vstack([ones_and_weights(rows), block @ w])
     return (weights @ block if isinstance(block, np.ndarray) else block.weighted_sums(weights)), block.T @ block
+
+
+def _gram(block: Any, rows: slice) -> Array:
+    product: Array = block.T @ block
+    return product
 
 
 def _gram_apply(block: Any, rows: slice, V: Array) -> Array:
@@ -84,12 +98,13 @@ def _gram_apply(block: Any, rows: slice, V: Array) -> Array:
     return product
 
 
-def _gram_apply_and_scores(block: Any, rows: slice, V: Array) -> tuple[Array, Array]:
+def _gram_apply_and_scores(block: Any, rows: slice, V: Array) -> tuple[Array, Array, Array]:
     if isinstance(block, np.ndarray):
         scores = V.T @ block.T
-        return (scores @ block).T, scores @ scores.T
-    scores = block @ V
-    return block.T @ scores, scores.T @ scores
+        return (scores @ block).T, scores @ scores.T, row_weights(rows) @ block
+    scores = np.empty((block.shape[0], V.shape[1]))
+    images = block.gram_apply(V, scores)
+    return images, scores.T @ scores, block.weighted_sums(row_weights(rows)[None])[0]
 
 
 def _apply(block: Any, rows: slice, V: Array) -> Array:
@@ -180,19 +195,24 @@ def moments(
     if about is None:
         about = shift(rows) if center else np.zeros(p)
     X = Centered(rows, about, factor, dense_tiles=dense_tiles)
-    count = _scatter if scatter else _column_squares if by_column else _sums
     times = 1.0 if factor is None else factor
+    product = None
     with np.errstate(over="ignore", invalid="ignore"):
-        (sums, weighted), squares = X.reduce(count, tile_rows=GRAM_ROWS if scatter else None)
+        if scatter:
+            (sums, weighted, product), squares = X.reduce(_scatter, trial_vector(p), tile_rows=GRAM_ROWS)
+        else:
+            (sums, weighted), squares = X.reduce(_column_squares if by_column else _sums)
         if not center:
-            return Moments.of(n, about, squares, _signature(about, weighted, squares, n), dense_tiles)
+            return Moments.of(n, about, squares, product, _signature(about, weighted, squares, n), dense_tiles)
         distance = sums / n  # from the shift to the mean, times factor
         mean = about + distance / times
         lost = n * distance**2
         squares = squares - (np.outer(n * distance, distance) if scatter else lost if by_column else lost.sum())
         # About the mean as it was rounded, which is what later passes subtract.
         weighted = weighted - total_weight(n) * ((mean - about) * times)
-        found = Moments.of(n, mean, squares, _signature(mean * times, weighted, squares, n), dense_tiles)
+        if product is not None:
+            product = product - n * distance * (distance @ trial_vector(p))
+        found = Moments.of(n, mean, squares, product, _signature(mean * times, weighted, squares, n), dense_tiles)
         if not (np.isfinite(mean).all() and np.isfinite(found.total)):
             return found
         again: dict[str, Any] = {}
@@ -267,19 +287,20 @@ def apply_transpose(X: Centered, U: Array) -> Array:
 
 def gram_apply(X: Centered, V: Array) -> Array:
     """Return X'(X V), (p, k), in one pass; the mean of X must be that of its rows, or none."""
-    product: Array = X.reduce(_gram_apply, V.astype(np.float32) if X.single else V)
+    V = V.astype(np.float32) if X.single else V
+    product: Array = X.reduce(_gram_apply, V, tile_rows=X.tile_rows(V.shape[1]))
     return product
 
 
-def gram_apply_and_scores(X: Centered, V: Array) -> tuple[Array, Array]:
-    """Return X'(XV), (p, k), and (XV)'(XV), (k, k), in one pass."""
-    images, gram = X.reduce(_gram_apply_and_scores, V)
-    return images, gram
+def gram_apply_and_scores(X: Centered, V: Array) -> tuple[Array, Array, Array]:
+    """Return X'(XV), (p, k), (XV)'(XV), (k, k), and the weighted sums (p,) of the signature of X, in one pass."""
+    images, gram, sums = X.reduce(_gram_apply_and_scores, V, tile_rows=X.tile_rows(V.shape[1]))
+    return images, gram, sums
 
 
 def scatter(X: Centered) -> Array:
     """Return X'X, (p, p)."""
-    gram: Array = X.reduce(_scatter, tile_rows=GRAM_ROWS)[1]
+    gram: Array = X.reduce(_gram, tile_rows=GRAM_ROWS)
     return gram
 
 

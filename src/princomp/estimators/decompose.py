@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 
 from princomp import certificates
 from princomp.data import Centered, Rows, budget, statistics
+from princomp.data.signature import Signature, require_unchanged
 from princomp.estimators.spectrum import Spectrum
 from princomp.estimators.standardise import standardise
 from princomp.losses import Loss, Squared
 from princomp.penalties import Penalty, Zero
 from princomp.result import Certificate, Result, run
-from princomp.solvers import eigh, krylov, optimize, svd
+from princomp.solvers import eigh, leading, optimize, svd
 
 Array = NDArray[Any]
 
-# How often Krylov may look again for what it has missed, and by how many products that is found out.
-RETRIES = 10
-DOMINANCE_STEPS = 4
+SVD_WORK = 2e10  # multiplications that a singular value decomposition may take where "eigh" loses digits: some seconds
 
 
 def choose_solver(n: int, p: int, k: int) -> str:
@@ -52,11 +51,19 @@ class Problem:
     k: int
     total: float  # trace of X'X
     tol: float
-    rng: np.random.Generator
+    generator: Callable[[], np.random.Generator]  # called by solvers that start at random
     max_iter: int
     drive: Callable[..., Result]  # `run`, with the user's callback and checkpoint
     loss: Loss
     penalty: Penalty
+    signature: Signature  # of X, when its moments were taken
+    names: Any = None  # of the features
+
+    def measure(self, V: Array) -> certificates.Images:
+        """Return what a pass over the data tells of directions V; complain if the data are not what they were."""
+        images, gram, sums = statistics.gram_apply_and_scores(self.X, V)
+        require_unchanged(self.signature, sums, self.names)
+        return certificates.Images(images, (gram + gram.T) / 2)
 
 
 def decompose(
@@ -64,28 +71,38 @@ def decompose(
     k: int,
     solver: str,
     *,
+    all_digits: bool = False,
     center: bool,
     scale: bool,
     tol: float,
     max_iter: int,
-    rng: np.random.Generator,
+    generator: Callable[[], np.random.Generator],
     drive: Callable[..., Result],
     loss: Loss | None = None,
     penalty: Penalty | None = None,
     names: Any = None,
 ) -> Spectrum:
-    """Return k leading eigenpairs of X'X, X centred and scaled as asked, with a certificate."""
+    """Return k leading eigenpairs of X'X, X centred and scaled as asked, with a certificate.
+
+    ``all_digits``: where "eigh" hides components in the rounding of the leading one, another solver is taken.
+    """
     n, p = rows.shape
     in_scatter = solver == "eigh" and n >= p
     if in_scatter:
         budget.require(24.0 * p * p, f"The {p} x {p} matrix X'X", 'Use solver="krylov".')
     found = standardise(rows, center=center, scale=scale, scatter=in_scatter, names=names)
+    spectrum = None
     if found.scatter is not None:
-        spectrum = by_eigh_of_scatter(found.scatter, k, found.total, tol)
-    else:
+        spectrum = by_eigh_of_scatter(found.scatter, k, found.total, tol, found.error)
+        if all_digits and found.total > 0 and np.max(spectrum.certificate.details["known"]) > tol:
+            solver = "svd" if n * p * min(n, p) <= SVD_WORK else "krylov"
+            spectrum = None
+    if spectrum is None:
         size = found.unit
         loss, penalty = (loss or Squared()).in_units(size), (penalty or Zero()).times(size).times(size)
-        problem = Problem(found.X, k, found.total, tol, rng, max_iter, drive, loss, penalty)
+        problem = Problem(
+            found.X, k, found.total, tol, generator, max_iter, drive, loss, penalty, found.signature, names
+        )
         spectrum = SOLVERS[solver](problem) if found.total > 0 else _nothing_varies(solver, problem)
     return replace(spectrum, count=n, freedom=n - 1.0, mean=found.mean, scale=found.scale, unit=found.unit)
 
@@ -115,87 +132,76 @@ def _nothing_varies(solver: str, problem: Problem) -> Spectrum:
     return Spectrum(solver, np.zeros(problem.k), V, 0.0, Certificate(0.0, problem.tol, "global", True))
 
 
-def by_eigh_of_scatter(S: Array, k: int, total: float, tol: float) -> Spectrum:
-    """Solve by the eigenproblem of a scatter matrix (p, p)."""
+def by_eigh_of_scatter(S: Array, k: int, total: float, tol: float, error: float = 0.0) -> Spectrum:
+    """Solve by the eigenproblem of a scatter matrix (p, p), which is known up to ``error``."""
     values, V = eigh.leading_eigenpairs(S, k)
-    certificate = certificates.spectral(lambda W: S @ W, V, values, tol)
+    floor = certificates.floor_of_matrix(len(S), values, error)
+    left_out = certificates.left_out_of_matrix(S, V, values, tol, float(floor[-1]))
+    certificate = certificates.certify(V, values, certificates.images_of_matrix(S, V), tol=tol, floor=floor)
+    certificate = certificates.and_dominance(certificate, values, left_out)
+    if error > tol * values[0]:  # then X'X is not that of the data
+        certificate = replace(certificate, residual=max(certificate.residual, error / values[0]))
     return Spectrum("eigh", np.maximum(values, 0.0), V, total, certificate)
 
 
 def by_eigh(problem: Problem) -> Spectrum:
     """Solve by the eigenproblem of the smaller side, X'X (p, p) or XX' (n, n)."""
-    n, p = problem.X.shape
+    X, k = problem.X, problem.k
+    n, p = X.shape
     if n >= p:
-        return by_eigh_of_scatter(statistics.scatter(problem.X), problem.k, problem.total, problem.tol)
-    return _certified("eigh", problem, *eigh.eigh_of_rows(problem.X, problem.k))
+        return by_eigh_of_scatter(statistics.scatter(X), k, problem.total, problem.tol)
+    values, V, K = eigh.eigh_of_rows(X, k)
+    # XX' has the eigenvalues of X'X, and the scores are its eigenvectors.
+    scores = statistics.apply(X, V) / np.sqrt(np.where(values > 0, values, 1.0))
+    floor = float(certificates.floor_of_matrix(p, values)[-1])
+    left_out = certificates.left_out_of_matrix(K, scores, values, problem.tol, floor)
+    return _certified("eigh", problem, values, V, left_out)
 
 
 def by_svd(problem: Problem) -> Spectrum:
     """Solve by the singular value decomposition."""
-    return _certified("svd", problem, *svd.svd(problem.X, problem.k))
+    values, V, rest = svd.svd(problem.X, problem.k)
+    return _certified("svd", problem, values, V, certificates.left_out_of_values(rest))
 
 
-def _certified(solver: str, problem: Problem, values: Array, V: Array) -> Spectrum:
-    apply = partial(statistics.gram_apply, problem.X)
-    certificate = certificates.spectral(apply, V, values, problem.tol)
-    return Spectrum(solver, values, V, problem.total, certificate)
+def _certified(
+    solver: str,
+    problem: Problem,
+    values: Array,
+    V: Array,
+    left_out: certificates.LeftOut,
+    result: Result | None = None,
+) -> Spectrum:
+    """Return a spectrum with what one pass over the data measures of it."""
+    floor = certificates.floor_of_data(problem.X, values)
+    certificate = certificates.certify(V, values, problem.measure(V), tol=problem.tol, floor=floor)
+    certificate = certificates.and_dominance(certificate, values, left_out)
+    return Spectrum(solver, values, V, problem.total, certificate, result)
 
 
 def by_krylov(problem: Problem) -> Spectrum:
-    """Solve by block Krylov iteration, among columns, or among rows if there are far fewer of them."""
-    X, k, total = problem.X, problem.k, problem.total
-    n, p = X.shape
-    by_rows = p > krylov.WIDE * n
-    rough = krylov.may_begin_roughly(n, p, total)
-    begin = krylov.start(n if by_rows else p, k, problem.rng, rough=rough, sparse=X.rows.sparse)
-    apply = partial(_scatter_apply, X, by_rows=by_rows)
-    in_single = partial(_scatter_apply, X.in_single(), by_rows=by_rows) if rough else None
-    steps = partial(krylov.krylov, apply, k=k, total=total, rough=in_single)
-    for _ in range(RETRIES):
-        result = problem.drive(steps, begin, tol=problem.tol, max_iter=problem.max_iter, scope="global")
-        values, V = result.value["values"], krylov.vectors(result.value)
-        # More equal eigenvalues than vectors in a block: some copies are missed. It shows as something larger left out.
-        norm = certificates.deflated_norm(in_single or apply, V, steps=DOMINANCE_STEPS)
-        dominant = bool(norm <= values[-1] + float(result.value["residuals"].max()) + krylov.SINGLE * values[0])
-        if dominant or not result.status:
-            break
-        begin = krylov.start_again(V, result.n_iter, problem.rng)
-    if by_rows:
-        values, V = eigh.svd_of_projection(statistics.apply_transpose(X, V))
-    # Some eigenvalue lies within each residual, and rounding adds a little.
-    rounding = 50 * np.finfo(float).eps * values[0] + _rounding_of_mean(X)
-    error = result.value["residuals"] + rounding
-    details = {"error": error, "deflated norm": max(norm, float(result.value["next"]))}
-    certificate = replace(
-        result.certificate, dominant=dominant, scope="global" if dominant else "local", details=details
+    """Solve by block Krylov iteration."""
+    found = leading.leading(
+        problem.X,
+        problem.k,
+        total=problem.total,
+        tol=problem.tol,
+        max_iter=problem.max_iter,
+        rng=problem.generator(),
+        drive=problem.drive,
+        measure=problem.measure,
     )
-    return Spectrum("krylov", np.maximum(values, 0.0), V, total, certificate, result)
-
-
-def _rounding_of_mean(X: Centered) -> float:
-    """Return what eigenvalues gain because the mean is a rounded number: visible from offsets of 1e10 on."""
-    if X.mean is None:
-        return 0.0
-    rounded = np.finfo(float).eps * X.mean * (1.0 if X.factor is None else X.factor)
-    return float(X.shape[0] * (rounded @ rounded))
-
-
-def _scatter_apply(X: Centered, V: Array, *, by_rows: bool) -> Array:
-    """Return X'X V, or XX' V."""
-    if by_rows:
-        product: Array = statistics.apply(X, statistics.apply_transpose(X, V))
-        return product
-    return statistics.gram_apply(X, V)
+    return Spectrum("krylov", found.values, found.V, problem.total, found.certificate, found.result)
 
 
 def by_optimize(problem: Problem) -> Spectrum:
     """Solve by minimising the reconstruction error, one component after the other."""
     X, k, loss, penalty = problem.X, problem.k, problem.loss, problem.penalty
-    squared, plain = isinstance(loss, Squared), isinstance(penalty, Zero)
+    squared, plain, rng = isinstance(loss, Squared), isinstance(penalty, Zero), problem.generator()
     apply = partial(statistics.gram_apply, X)
     evaluate = optimize.squared_loss(apply, problem.total) if squared else optimize.any_loss(X, loss)
     if plain:
-        starts = problem.rng.standard_normal((k, X.shape[1]))
+        starts = rng.standard_normal((k, X.shape[1]))
     else:
         # A penalised objective has many local minima: begin at the plain components.
         undisturbed = replace(problem, drive=run, tol=1e-3, max_iter=100)
@@ -212,10 +218,12 @@ def by_optimize(problem: Problem) -> Spectrum:
     result = problem.drive(steps, begin, tol=problem.tol, max_iter=limit, keep=("w", "component"))
     V = optimize.components(result.value, k).T
     values = np.maximum(optimize.captured(apply, V), 0.0)
-    certificate = result.certificate
-    if squared and plain:
-        certificate = certificates.spectral(apply, V, values, problem.tol)
-    return Spectrum("optimize", values, V, problem.total, certificate, result)
+    if not (squared and plain):
+        return Spectrum("optimize", values, V, problem.total, result.certificate, result)
+    floor = certificates.floor_of_data(X, values)
+    left = problem.total - float(values.sum()) + float(floor.max())
+    left_out = certificates.probe(apply, V, values, problem.tol, rng, floor=float(floor[-1]), left=left)
+    return _certified("optimize", problem, values, V, left_out, result)
 
 
 SOLVERS: dict[str, Callable[[Problem], Spectrum]] = {

@@ -52,7 +52,7 @@ class PCA(Estimator):
         For "optimize": for example ``princomp.penalties.L1(alpha)``, which minimises
         :math:`\|X - X w w^\top\|^2 + \alpha \|w\|_1` over unit w, one component after the other.
     tol : float, default 1e-6
-        Bound on the eigen-residual relative to the leading eigenvalue (exact solvers end far below).
+        Bound on the eigen-residual, of each component relative to its own variance (exact solvers end far below).
     max_iter : int, default 1000
         Bound on iterations: products with X of "krylov"; for "optimize" k times as many steps, for all components
         together.
@@ -196,11 +196,12 @@ class PCA(Estimator):
                 rows,
                 k,
                 solver,
+                all_digits=self.solver == "auto" and isinstance(self.n_components, Integral),
                 center=self.center,
                 scale=self.scale,
                 tol=self.tol,
                 max_iter=self.max_iter,
-                rng=self._generator(),
+                generator=self._generator,
                 drive=drive,
                 loss=self.loss,
                 penalty=self.penalty,

@@ -135,7 +135,7 @@ def _closed_form(problem: Problem) -> Found:
             scale=False,
             tol=problem.tol,
             max_iter=problem.max_iter,
-            rng=problem.rng,
+            generator=lambda: problem.rng,
             drive=problem.drive,
             names=problem.names,
         )

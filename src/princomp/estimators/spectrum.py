@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp.certificates import in_units
 from princomp.result import Certificate, Result, Status
 
 Array = NDArray[Any]
@@ -47,9 +48,7 @@ class Spectrum:
     @property
     def ratio(self) -> Array:
         """Share of the total, 0 if nothing varies."""
-        # Among the smallest numbers there are, rounding can make the parts more than the whole.
-        total = max(self.total, float(self.values.sum()))
-        return self.values / total if total > 0 else np.zeros_like(self.values)
+        return self.values / self.total if self.total > 0 else np.zeros_like(self.values)
 
     @property
     def most(self) -> int:
@@ -94,15 +93,20 @@ class Spectrum:
             return int(np.argmax(reached)) + 1 if reached.any() else len(self.values)
         return len(self.values)
 
+    def _rounded(self, certificate: Certificate, dtype: Any) -> Certificate:
+        """Return the certificate of the components that are kept, once rounded to ``dtype``."""
+        details, k = dict(certificate.details), len(self.values)
+        eps = np.finfo(dtype).eps if dtype != np.float64 else 0.0  # the floor has the rounding of float64 in it
+        slack = eps * self.variances if eps else 0.0
+        rounding = {"residuals": 0.0, "known": eps, "floor": slack, "error": slack}
+        for name in rounding.keys() & details.keys():
+            details[name] = details[name][:k] + rounding[name]
+        return replace(certificate, details=details)
+
     def result(self, dtype: Any) -> Result:
         """Return what `result_` holds; ``dtype`` is that of the attributes, whose rounding counts as error."""
         value = {"V": self.V, "variances": self.variances}
-        certificate = self.certificate
-        if "error" in certificate.details:
-            with np.errstate(over="ignore"):
-                error = certificate.details["error"][: len(self.values)] / self.freedom / self.unit / self.unit
-            error = error + np.finfo(dtype).eps * self.variances
-            certificate = replace(certificate, details={**certificate.details, "error": error})
+        certificate = self._rounded(in_units(self.certificate, self.freedom, self.unit, self.unit), dtype)
         if self.run is not None:
             return replace(self.run, value=value, objective=self.left, certificate=certificate)
         status = Status("exact", "Solved exactly, up to rounding.")

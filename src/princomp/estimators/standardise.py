@@ -30,6 +30,7 @@ class Standardised:
     scale: Array | None  # (p,), what columns are divided by, or None
     unit: float  # what X was multiplied by
     scatter: Array | None  # X'X, if it was asked for
+    error: float  # of that, measured
     signature: Signature  # of X, from the pass that measured it
 
 
@@ -59,8 +60,18 @@ def standardise(rows: Rows, *, center: bool, scale: bool, scatter: bool = False,
         scale=None if deviation is None else deviation / unit,
         unit=float(unit) if deviation is None else 1.0,
         scatter=S,
+        error=_error(found, deviation),
         signature=found.signature if deviation is None else found.signature.times(1.0 / deviation),
     )
+
+
+def _error(found: Moments, deviation: Array | None) -> float:
+    """Return the norm of what X'X does to a random vector, less what X does to it twice, per unit of its length."""
+    if found.discrepancy is None:
+        return 0.0
+    trial, scale = statistics.trial_vector(len(found.mean)), 1.0 if deviation is None else deviation
+    length = np.linalg.norm(trial * scale) / np.sqrt(len(trial))
+    return float(np.linalg.norm(found.discrepancy / scale) / length)
 
 
 def _measure(rows: Rows, names: Any, *, by_column: bool, **how: Any) -> tuple[Moments, Any]:

@@ -40,12 +40,13 @@ def leading_eigenpairs(S: Array, k: int) -> tuple[Array, Array]:
     return values[::-1], vectors[:, ::-1]
 
 
-def eigh_of_rows(X: Centered, k: int) -> tuple[Array, Array]:
-    """Return eigenvalues of X'X, descending, and vectors V (p, k), through XX' (n, n): for n < p."""
+def eigh_of_rows(X: Centered, k: int) -> tuple[Array, Array, Array]:
+    """Return eigenvalues of X'X, descending, vectors V (p, k), and XX' (n, n), by which they are found: for n < p."""
     n = X.shape[0]
-    budget.require(24.0 * n * n, f"The {n} x {n} matrix XX'", 'Use solver="krylov".')
-    _, U = leading_eigenpairs(statistics.row_gram(X), k)
-    return svd_of_projection(statistics.apply_transpose(X, U))
+    budget.require(32.0 * n * n, f"The {n} x {n} matrix XX'", 'Use solver="krylov".')
+    K = statistics.row_gram(X)
+    _, U = leading_eigenpairs(K, k)
+    return *svd_of_projection(statistics.apply_transpose(X, U)), K
 
 
 def svd_of_projection(W: Array) -> tuple[Array, Array]:

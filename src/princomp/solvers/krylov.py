@@ -4,6 +4,12 @@ Objective: maximise tr(V' S V) over orthonormal V (p, k), S = X'X, using only pr
 Lanczos, Golub & Underwood 1977; thick restart, Wu & Simon, SIAM J. Matrix Anal. Appl. 2000. With the basis B, its
 images satisfy S B = B T + Q C E', Q orthonormal to B and E the last columns; a Ritz pair (t, B y) of T therefore has
 the residual |S B y - t B y| = |C y_last|, known without another product, and some eigenvalue lies that close to t.
+The iteration stops on that estimate: rounding does not keep the recurrence. What was found is to be measured anew, and
+if it falls short, `go_on` takes it up again, with products that are known and what else was found.
+
+Values far below the leading one drown in its rounding. So each attempt holds components to their own value only down to
+a share of the leading one (GRADE), and those that are found for good are locked: the rest is looked for in what they
+leave.
 """
 
 from __future__ import annotations
@@ -34,9 +40,11 @@ MANY = 300
 BASIS_COLUMNS = 1000
 BASIS_BYTES = 2**30
 PATIENCE = 8  # products between two looks, at the most: a callback should not wait for long
-# Single precision is left when its residual, relative to the leading eigenvalue, is this; it is right to about SINGLE.
+# Single precision is left when its residual is this, relative to a component's own value, and to the leading one.
 ROUGH = 8e-7
-SINGLE = 5e-6
+GRADE = 1e-4  # of the leading value: smaller ones are held to this much of it
+SEPARATE = 1e-2  # of the smallest value to be locked: all others must be below
+UNEVEN = 1e-4  # of an image that is left by the basis: with less, rounding has taken its orthogonality
 # What is worth it, and what single precision can square.
 ROUGH_CELLS = 1e6
 ROUGH_SQUARES = (1e-20, 1e20)
@@ -47,13 +55,20 @@ def block_size(k: int, side: int, *, sparse: bool = False) -> int:
     return min(BLOCK if sparse else BLOCK * -(-k // (2 * BLOCK)), side)  # k / 2, rounded up to a multiple
 
 
-def start_again(vectors: Array, iteration: int, rng: np.random.Generator) -> Value:
-    """Return a value that starts from vectors found and a random block: for directions that a first run has missed.
+def go_on(
+    V: Array, values: Array, outside: Array, fresh: Array, *, locked: Array, iteration: int, rough: bool = False
+) -> Value:
+    """Return a value that goes on from vectors V (side, m) whose products are known, S V = V diag(values) + outside.
 
-    The vectors found have converged; the others are given a few products before anyone looks.
+    ``fresh`` are further vectors to multiply, and ``locked`` (side, q) those that are found for good.
     """
-    block = np.hstack([vectors, rng.standard_normal((len(vectors), BLOCK))])[:, : len(vectors)]
-    return _begin(block, False, iteration) | {"look": np.array(5 * block.shape[1])}
+    block = orthonormal(np.hstack([outside, fresh]), np.hstack([locked, V]))
+    return _begin(block, rough, iteration) | {"basis": V, "projected": np.diag(values), "locked": locked}
+
+
+def again(vectors: Array, locked: Array, iteration: int) -> Value:
+    """Return a value that multiplies these vectors first."""
+    return _begin(orthonormal(vectors, locked), False, iteration) | {"locked": locked}
 
 
 def may_begin_roughly(n: int, p: int, total: float) -> bool:
@@ -68,6 +83,7 @@ def start(side: int, k: int, rng: np.random.Generator, *, rough: bool = False, s
 
 def _begin(vectors: Array, rough: bool, iteration: int) -> dict[str, Array]:
     return {
+        "locked": np.zeros((len(vectors), 0)),
         "basis": np.zeros((len(vectors), 0)),
         "recent": np.zeros((len(vectors), 0)),  # the block before this one
         "projected": np.zeros((0, 0)),
@@ -84,7 +100,7 @@ def _begin(vectors: Array, rough: bool, iteration: int) -> dict[str, Array]:
 
 def vectors(value: Value) -> Array:
     """Return the Ritz vectors, (side, k), of the values in a state."""
-    if value["basis"].shape[1] == 0:  # just gone over to double precision: the block holds them
+    if value["basis"].shape[1] < len(value["values"]):  # just gone over to double precision: the block holds them
         return value["block"][:, : len(value["values"])]
     _, Y = leading_eigenpairs(value["projected"], len(value["values"]))
     V, _ = np.linalg.qr(value["basis"] @ Y)  # orthonormal to the last digit
@@ -101,7 +117,7 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
     value : mapping
         From `start`, or of an earlier state.
     k : int
-        Number of eigenpairs.
+        Number of eigenpairs, those that are locked included.
     total : float
         Trace of S: the objective is what the k eigenvalues leave of it.
     rough : callable, optional
@@ -112,12 +128,16 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
     ------
     State
         ``value["values"]`` (k,) descending, ``["residuals"]`` (k,), ``["next"]`` the largest Ritz value beyond those;
-        `vectors` gives the vectors.
+        `vectors` gives the vectors. What is locked does not count among them.
     """
+    locked = value["locked"]
+    if locked.shape[1]:
+        apply, rough, k = _without(locked, apply), _without(locked, rough) if rough else None, k - locked.shape[1]
     B, T, P, Q = value["basis"], value["projected"], value["recent"], value["block"]
     roughly, iteration = bool(value["rough"]), int(value["iteration"])
     look, following = int(value["look"]), float(value["next"])  # basis size at which to look at Ritz values again
-    capacity = min(len(Q), max(min(BASIS_COLUMNS, BASIS_BYTES // (8 * len(Q))), 6 * k))
+    room = len(Q) - locked.shape[1]
+    capacity = min(room, max(min(BASIS_COLUMNS, BASIS_BYTES // (8 * len(Q))), 6 * k))
     store, before, waiting = _Store(B, capacity, roughly), value["before"], 0
     while True:
         if store.columns + Q.shape[1] > capacity and store.columns > 0:
@@ -127,7 +147,7 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
         m, b = store.columns, Q.shape[1]
         image = rough(Q) if roughly and rough is not None else apply(Q)
         store.append(Q)
-        P, (T, Q, coupling) = Q, _extend(store, np.hstack([P, Q]), T, image, iteration)
+        P, (T, Q, coupling) = Q, _extend(store, np.hstack([P, Q]), T, image, room, iteration)
         B = store.basis
         iteration += 1
         m += b
@@ -142,6 +162,7 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
         residuals = np.linalg.norm(coupling @ Y[m - b :], axis=0) if not exhausted else np.zeros(len(values))
         residual = _measure(values, residuals) if len(values) == k else np.inf
         state = {
+            "locked": locked,
             "basis": B,
             "projected": T,
             "recent": P,
@@ -154,15 +175,12 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
             "rough": np.array(roughly),
             "iteration": np.array(iteration),
         }
-        if roughly:
-            state["residuals"] = residuals + SINGLE * values[0]
-            if residual <= ROUGH or exhausted:
-                known = {key: state[key] for key in ("values", "residuals", "next")}
-                state = _begin(B @ Y, False, iteration) | known
-                B, T, P, Q = state["basis"], state["projected"], state["recent"], state["block"]
-                roughly, exhausted = False, False
-                store = _Store(B, capacity, roughly)
-            residual += SINGLE
+        if roughly and (residual <= ROUGH or exhausted or _drowned(values, residuals, k)):
+            known = {key: state[key] for key in ("values", "residuals", "next", "locked")}
+            state = _begin(B @ Y, False, iteration) | known
+            B, T, P, Q = state["basis"], state["projected"], state["recent"], state["block"]
+            roughly, exhausted = False, False
+            store = _Store(B, capacity, roughly)
         look, before = int(state["look"]), state["before"]
         yield State(state, max(total - float(values.sum()), 0.0), residual, iteration)
         if exhausted:
@@ -180,14 +198,32 @@ def _next_look(m: int, b: int, residual: float, before: Array) -> int:
 
 
 def _measure(values: Array, residuals: Array) -> float:
-    """Return the largest residual relative to the leading value, and a thousandth of that relative to its own.
-
-    Without the second, components far below the leading one would pass before they are found.
-    """
+    """Return the largest residual relative to its own value, or to GRADE of the leading one if that is larger."""
     leading = max(float(values[0]), np.finfo(float).tiny)
-    present = values > 1e-13 * leading  # the rest is rounding
-    own = residuals[present] / values[present] if present.any() else np.zeros(1)
-    return max(float(residuals.max()) / leading, 1e-3 * float(own.max()))
+    return float((residuals / np.maximum(values, GRADE * leading)).max())
+
+
+def _drowned(values: Array, residuals: Array, k: int) -> bool:
+    """Tell whether single precision sees the leading components only: their rounding is larger than the others."""
+    return len(values) == k and values[-1] < GRADE * values[0] and residuals[0] < ROUGH * values[0]
+
+
+def _without(locked: Array, apply: Operator) -> Operator:
+    """Return the operator on what is orthogonal to the locked vectors."""
+
+    def deflated(V: Array) -> Array:
+        image = apply(V - locked @ (locked.T @ V))
+        return image - locked @ (locked.T @ image)
+
+    return deflated
+
+
+def orthonormal(W: Array, B: Array) -> Array:
+    """Return an orthonormal basis of W, orthogonal to B."""
+    W = W[:, : max(len(B) - B.shape[1], 0)]
+    for _ in range(3):  # twice is enough, but where QR had to make up columns
+        W = np.linalg.qr(W - B @ (B.T @ W))[0]
+    return W
 
 
 class _Store:
@@ -218,12 +254,15 @@ class _Store:
         return image - B @ inside, inside.astype(np.float64, copy=False)
 
 
-def _extend(store: _Store, recent: Array, T: Array, image: Array, iteration: int) -> tuple[Array, Array, Array]:
+def _extend(
+    store: _Store, recent: Array, T: Array, image: Array, room: int, iteration: int
+) -> tuple[Array, Array, Array]:
     """Return (T of the grown basis, next block, its coupling) from S times the last columns of the basis."""
     m, b = store.columns, image.shape[1]
     image = image.astype(np.float64, copy=False)
     # First against the last two blocks, where nearly all of it lies, then against all: once against all alone
     # would let the loss of orthogonality grow from step to step.
+    length = float(np.linalg.norm(image, axis=0).max())
     local = recent.T @ image
     image, inside = store.remove(image - recent @ local)
     inside[m - recent.shape[1] :] += local
@@ -233,15 +272,23 @@ def _extend(store: _Store, recent: Array, T: Array, image: Array, iteration: int
     grown[m - b :, : m - b] = inside[: m - b].T
     corner = inside[m - b :]
     grown[m - b :, m - b :] = (corner + corner.T) / 2
-    return grown, *_next_block(store.basis, image, float(np.abs(grown).max()), iteration)
+    size = float(np.abs(grown).max())
+    return grown, *_next_block(store.basis, image, size, length, room - store.columns, iteration)
 
 
-def _next_block(B: Array, image: Array, size: float, iteration: int) -> tuple[Array, Array]:
-    """Return orthonormal Q, orthogonal to B, and C with image = Q C."""
+def _next_block(B: Array, image: Array, size: float, length: float, left: int, iteration: int) -> tuple[Array, Array]:
+    """Return orthonormal Q, orthogonal to B, and C with image = Q C, for images that had this length before.
+
+    ``size`` is that of the operator, and ``left`` the number of directions that there are at all.
+    """
     Q, C = np.linalg.qr(image)
-    left = len(B) - B.shape[1]  # directions that are left at all
     negligible = 100 * np.finfo(np.float64).eps * max(size, np.finfo(np.float64).tiny)
-    if left >= image.shape[1] and (np.abs(np.diag(C)) > negligible).all():
+    weakest = float(np.abs(np.diag(C)).min(initial=np.inf))
+    if left >= image.shape[1] and weakest > negligible:
+        if weakest < UNEVEN * length:  # then what rounding left along B has grown with it
+            for _ in range(2):
+                Q, R = np.linalg.qr(Q - B @ (B.T @ Q))
+                C = R @ C
         return Q, C
     # The Krylov space is exhausted in some directions: put random ones, orthogonal to B, in their place.
     from scipy.linalg import qr

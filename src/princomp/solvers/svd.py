@@ -19,8 +19,8 @@ Array = NDArray[Any]
 QR_ROWS = 1024
 
 
-def svd(X: Centered, k: int) -> tuple[Array, Array]:
-    """Return the k largest squared singular values of X, descending, and right singular vectors V (p, k)."""
+def svd(X: Centered, k: int) -> tuple[Array, Array, Array]:
+    """Return the k largest squared singular values of X, descending, their right vectors V (p, k), and the rest."""
     n, p = X.shape
     if n > p:
         budget.require(40.0 * p * p, f"The {p} x {p} triangle of X", 'Use solver="krylov".')
@@ -29,7 +29,7 @@ def svd(X: Centered, k: int) -> tuple[Array, Array]:
         budget.require(32.0 * n * p, f"A centred copy of X ({n} x {p}) and its factors", 'Use solver="krylov".')
         R = statistics.whole(X)
     _, s, Vt = interruptible(lambda: np.linalg.svd(R, full_matrices=False), flops=20.0 * n * p * min(n, p))
-    return s[:k] ** 2, Vt[:k].T
+    return s[:k] ** 2, Vt[:k].T, s[k:] ** 2
 
 
 def triangle(X: Centered) -> Array:
