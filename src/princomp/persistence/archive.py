@@ -18,7 +18,7 @@ import stat
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import accumulate
+from itertools import accumulate, islice
 from os import PathLike
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp._atomic import atomic_file
+from princomp._text import printable
 from princomp.persistence.checks import matches
 
 Array = NDArray[Any]
@@ -44,13 +45,19 @@ PIECE = 2**18  # bytes read at once, and so the longest directory of members: so
 MANIFEST_BYTES = 2**26
 NESTING = 64
 OBJECTS = 10**5  # JSON objects and lists in the manifest
+KEYS = 10**5  # of all objects
+VALUES = 2 * 10**6  # of all objects and lists: such as a million names of features, and their groups
 # Members that were compressed by someone may be this much larger than the file, once they are larger than that.
 EXPANSION, EXPANSION_FROM = 100, 2**24
 
 MEMBER = re.compile(r"manifest\.json|manifest\.sha256|arrays/([A-Za-z0-9_][A-Za-z0-9_.-]*)\.npy")
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # on Windows, with any extension
-STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+KEY, VALUE, BRACKET = rb":", rb",", rb"\[\]{}"  # marks that tell how much there is in JSON
+# Up to the next mark, over all text in quotes on the way; text that is not closed goes on to the end.
+UP_TO = {
+    marks: re.compile(rb'(?:[^"%b]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?+)*+(?:([%b])|\Z)' % (marks, marks), re.DOTALL)
+    for marks in (KEY, VALUE, BRACKET)
+}
 
 
 class ModelFileError(ValueError):
@@ -60,11 +67,11 @@ class ModelFileError(ValueError):
 @contextmanager
 def naming(path: str | PathLike[str], verb: str) -> Iterator[None]:
     """Make what goes wrong with a file a `ModelFileError` that names it; errors of the system keep their class."""
-    begin = f"The model file {os.fspath(path)} cannot be {verb}"
+    begin = printable(f"The model file {os.fspath(path)} cannot be {verb}")
     try:
         yield
     except ModelFileError as error:
-        raise ModelFileError(f"{begin}: {error}.") from None
+        raise ModelFileError(f"{begin}: {printable(error)}.") from None
     except MemoryError:
         raise
     except Exception as error:
@@ -72,7 +79,7 @@ def naming(path: str | PathLike[str], verb: str) -> Iterator[None]:
             raise OSError(error.errno, f"{error.strerror}, the model is not {verb}", os.fspath(path)) from error
         if verb != "loaded":
             raise
-        raise ModelFileError(f"{begin}: it is damaged, or no model file ({error}).") from error
+        raise ModelFileError(f"{begin}: it is damaged, or no model file ({printable(error)}).") from error
 
 
 # Writing
@@ -238,12 +245,19 @@ def check_json(text: bytes) -> None:
     """Refuse JSON that is too long, nested too deeply, or of too many parts, without interpreting it."""
     if len(text) > MANIFEST_BYTES:
         raise ModelFileError(f"its manifest is longer than {MANIFEST_BYTES} bytes")
-    brackets = STRING.sub(b"", text).translate(None, NOT_BRACKETS)
-    first = brackets[: 2 * OBJECTS]
-    if max(accumulate(1 if bracket in b"[{" else -1 for bracket in first), default=0) > NESTING:
+    for mark, most, what in ((KEY, KEYS, "keys"), (VALUE, VALUES, "values")):
+        if text.count(mark) > most and len(marks_in(text, mark, most + 1)) > most:
+            raise ModelFileError(f"its manifest has more than {most} {what}")
+    brackets = marks_in(text, BRACKET, 2 * OBJECTS + 1)
+    if max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0) > NESTING:
         raise ModelFileError(f"its manifest is nested more than {NESTING} deep")
-    if len(brackets) > len(first):
+    if len(brackets) > 2 * OBJECTS:
         raise ModelFileError(f"its manifest has more than {OBJECTS} objects and lists")
+
+
+def marks_in(text: bytes, marks: bytes, most: int) -> bytes:
+    """Return the first of some marks, as many as asked for, that stand outside text in quotes."""
+    return b"".join(found[1] or b"" for found in islice(UP_TO[marks].finditer(text), most))
 
 
 def parsed(text: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""Whether values have the types that the code declares, and shapes that go together."""
+"""Whether values have the types that the code declares, shapes that go together, and numbers in their range."""
 
 from __future__ import annotations
 
@@ -39,21 +39,151 @@ def matches(value: Any, hint: Any) -> bool:
     return isinstance(value, origin or hint)
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """An array of floats with named axes: axes of one name have one length."""
+# Ranges
 
-    axes: str  # "k p"
-    finite: bool = True  # otherwise it may overflow to inf; NaN never
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from ``least`` to ``most``, both included."""
+
+    words: str  # that go on after "must be"
+    least: float
+    most: float
+    nan: bool = False  # whether NaN is let in, too
+
+    def stray(self, numbers: Array) -> float | None:
+        """Return a number that is out of the range, None if there is none."""
+        if not numbers.size:
+            return None
+        smaller, larger = (np.fmin, np.fmax) if self.nan else (np.minimum, np.maximum)  # which let NaN through
+        for extreme in (float(smaller.reduce(numbers, axis=None)), float(larger.reduce(numbers, axis=None))):
+            if not (self.least <= extreme <= self.most or (self.nan and np.isnan(extreme))):
+                return extreme
+        return None
+
+
+LARGEST, SMALLEST = float(np.finfo(np.float64).max), float(np.finfo(np.float64).smallest_subnormal)
+INF = float("inf")
+# What rounding, in float32 too, puts beyond a bound that holds in exact arithmetic: some 1e-7 for each of the numbers
+# that are summed.
+SLACK = 1e-3
+ROUNDED = 1e-2  # of squared lengths: a file may have been made by hand, with few digits
+
+ANY = Range("a number", -INF, INF, nan=True)
+FINITE = Range("finite", -LARGEST, LARGEST)
+SQUARABLE = Range("so small that its square is finite", -(LARGEST**0.5), LARGEST**0.5)
+NONNEGATIVE = Range("finite and at least 0", 0.0, LARGEST)
+POSITIVE = Range("finite and above 0", SMALLEST, LARGEST)
+VARIANCE = Range("at least 0", 0.0, INF)  # given as inf where it overflowed
+ERROR = Range("at least 0", 0.0, INF, nan=True)  # NaN is within no bound
+SHARE = Range("from 0 to 1", -SLACK, 1 + SLACK)
+CORRELATION = Range("from -1 to 1", -1 - SLACK, 1 + SLACK)
+
+
+# Kinds of attributes. Each says in words what is wrong with a value, None if nothing is.
+
+MISFIT = "has the wrong type or shape"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A float, in a range."""
+
+    range: Range = FINITE
     or_none: bool = False
 
-    def fits(self, value: Any, lengths: dict[str, int]) -> bool:
-        """Tell whether it is one, and learn the lengths of its axes."""
-        if value is None:
-            return self.or_none
-        if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or not agree(self.axes, value.shape, lengths):
-            return False
-        return bool(np.isfinite(value).all() if self.finite else not np.isnan(value).any())
+    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
+        """Say what is wrong with it."""
+        if value is None and self.or_none:
+            return None
+        if not isinstance(value, Real) or isinstance(value, bool):
+            return MISFIT
+        return _out_of(self.range, np.array(float(value)))
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """An array of floats with named axes, in a range: axes of one name have one length."""
+
+    axes: str | None  # "k p"; None for any shape
+    range: Range = FINITE
+    or_none: bool = False
+    kinds: str = "f"  # of dtypes
+
+    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
+        """Say what is wrong with it, and learn the lengths of its axes."""
+        if value is None and self.or_none:
+            return None
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in self.kinds:
+            return MISFIT
+        if self.axes is not None and not agree(self.axes, value.shape, lengths):
+            return MISFIT
+        return _out_of(self.range, value)
+
+
+@dataclass(frozen=True)
+class Directions:
+    """An array of unit vectors along its last axis."""
+
+    axes: str
+    or_zero: bool = False  # vectors of zeros, too
+
+    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
+        """Say what is wrong with it, and learn the lengths of its axes."""
+        wrong = Numbers(self.axes, CORRELATION).fault(value, lengths)
+        if wrong is not None:
+            return wrong
+        squares = np.einsum("...i,...i->...", value, value)
+        unit = np.abs(squares - 1) <= ROUNDED
+        if np.all(unit | (squares == 0) if self.or_zero else unit):
+            return None
+        return f"must hold vectors of length 1{' or 0' if self.or_zero else ''}"
+
+
+@dataclass(frozen=True)
+class Shares:
+    """An array of probabilities that add up to 1."""
+
+    axis: str
+
+    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
+        """Say what is wrong with it, and learn the length of its axis."""
+        wrong = Numbers(self.axis, Range("from 0 to 1", 0.0, 1 + SLACK)).fault(value, lengths)
+        if wrong is None and abs(float(value.sum(dtype=np.float64)) - 1) > SLACK:
+            return f"must add up to 1, but adds up to {float(value.sum(dtype=np.float64)):.3g}"
+        return wrong
+
+
+@dataclass(frozen=True)
+class Series:
+    """A list of numbers, one for each place on an axis, which may be empty."""
+
+    axis: str
+    range: Range = ANY
+
+    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
+        """Say what is wrong with it, and learn its length."""
+        if lengths.setdefault(self.axis, len(value)) != len(value):
+            return f"has {len(value)} entries where {lengths[self.axis]} are expected"
+        return _out_of(self.range, np.array(value, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class Count:
+    """An integer that counts something."""
+
+    least: int = 0
+    or_none: bool = False
+
+    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
+        """Say what is wrong with it."""
+        if value is None and self.or_none:
+            return None
+        if not isinstance(value, Integral) or isinstance(value, bool):
+            return MISFIT
+        if not self.least <= int(value) < 2**63:
+            return f"must be an integer from {self.least} to 2^63 - 1, but is {int(value)!s:.50}"
+        return None
 
 
 @dataclass(frozen=True)
@@ -62,9 +192,9 @@ class Length:
 
     axis: str
 
-    def fits(self, value: Any, lengths: dict[str, int]) -> bool:
-        """Tell whether it is."""
-        return isinstance(value, Integral) and agree(self.axis, (int(value),), lengths)
+    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
+        """Say what is wrong with it."""
+        return None if isinstance(value, Integral) and agree(self.axis, (int(value),), lengths) else MISFIT
 
 
 @dataclass(frozen=True)
@@ -73,9 +203,36 @@ class Names:
 
     axis: str
 
-    def fits(self, value: Any, lengths: dict[str, int]) -> bool:
-        """Tell whether it is one."""
-        return isinstance(value, np.ndarray) and value.dtype == object and agree(self.axis, value.shape, lengths)
+    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
+        """Say what is wrong with it."""
+        text = isinstance(value, np.ndarray) and value.dtype == object and agree(self.axis, value.shape, lengths)
+        return None if text else MISFIT
+
+
+@dataclass(frozen=True)
+class Word:
+    """One of a few words."""
+
+    choices: tuple[str, ...]
+    or_none: bool = False
+
+    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
+        """Say what is wrong with it."""
+        if value is None and self.or_none:
+            return None
+        if not isinstance(value, str):
+            return MISFIT
+        return None if value in self.choices else f"must be one of {', '.join(self.choices)}, but is {value!r:.50}"
+
+
+Kind = Number | Numbers | Directions | Shares | Series | Count | Length | Names | Word
+
+
+def fault(value: Any, kind: Any, lengths: dict[str, int]) -> str | None:
+    """Say what is wrong with a value that should be of a kind (one of the classes above, or an annotation)."""
+    if isinstance(kind, Kind):
+        return kind.fault(value, lengths)
+    return None if matches(value, kind) else MISFIT
 
 
 def agree(axes: str, shape: tuple[int, ...], lengths: dict[str, int]) -> bool:
@@ -86,8 +243,6 @@ def agree(axes: str, shape: tuple[int, ...], lengths: dict[str, int]) -> bool:
     )
 
 
-def fits(value: Any, kind: Any, lengths: dict[str, int]) -> bool:
-    """Tell whether a value is of a kind: one of the classes above, or an annotation."""
-    if isinstance(kind, Numbers | Length | Names):
-        return kind.fits(value, lengths)
-    return matches(value, kind)
+def _out_of(range: Range, numbers: Array) -> str | None:
+    stray = range.stray(numbers)
+    return None if stray is None else f"must be {range.words}, but holds {stray:.3g}"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike
 from typing import Any, get_type_hints
 
 from princomp._version import __version__
-from princomp.estimators import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
 from princomp.persistence import archive
 from princomp.persistence.archive import ModelFileError, naming
-from princomp.persistence.checks import Array, Length, Names, Numbers, fits, matches
+from princomp.persistence.checks import fault, matches
+from princomp.persistence.schema import MODELS, Model
 from princomp.persistence.values import Encoder, decode
-from princomp.result import Certificate, Result
 
 FORMAT, VERSION = "princomp model", 1
 MANIFEST: dict[str, Any] = {
@@ -27,141 +25,6 @@ MANIFEST: dict[str, Any] = {
     "arrays": dict[str, Any],
 }
 NOT_SAVED = ("callback", "checkpoint")  # parameters that belong to a session, not to a model
-
-
-@dataclass(frozen=True)
-class Model:
-    """An estimator that files may hold, and what a fit leaves in it."""
-
-    estimator: type
-    fitted: Mapping[str, Any]  # attribute: its kind (see checks.py)
-    optional: tuple[str, ...] = ("feature_names_in_",)  # attributes that not every fit leaves
-
-
-# The only estimators a file may hold. A new one is added here. Files without a parameter or an attribute that is added
-# to an old one exist: they must go on loading. A parameter takes its default then; an attribute must be optional.
-MODELS = {
-    "PCA": Model(
-        PCA,
-        {
-            "components_": Numbers("k p"),
-            "mean_": Numbers("p"),
-            "_mean": Numbers("p"),
-            "_deviation": Numbers("k", finite=False),
-            "scale_": Numbers("p", or_none=True),
-            "explained_variance_": Numbers("k", finite=False),
-            "explained_variance_ratio_": Numbers("k"),
-            "singular_values_": Numbers("k", finite=False),
-            "noise_variance_": float,
-            "n_components_": Length("k"),
-            "n_features_in_": Length("p"),
-            "n_samples_": int | None,
-            "rank_": int,
-            "n_iter_": int,
-            "solver_": str,
-            "result_": Result,
-            "certificate_": Certificate,
-            "trace_": list[dict[str, Array]],
-            "feature_names_in_": Names("p"),
-        },
-        optional=("feature_names_in_", "trace_"),
-    ),
-    "ProbabilisticPCA": Model(
-        ProbabilisticPCA,
-        {
-            "weights_": Numbers("p k"),
-            "components_": Numbers("k p"),
-            "mean_": Numbers("p"),
-            "_mean": Numbers("p"),
-            "_noise": float,
-            "scale_": Numbers("p", or_none=True),
-            "_scale": Numbers("p", or_none=True),
-            "noise_variance_": float,
-            "explained_variance_": Numbers("k"),
-            "explained_variance_ratio_": Numbers("k"),
-            "log_likelihood_": float | None,
-            "n_components_": Length("k"),
-            "n_features_in_": Length("p"),
-            "n_samples_": int | None,
-            "n_iter_": int,
-            "method_": str,
-            "result_": Result,
-            "certificate_": Certificate,
-            "feature_names_in_": Names("p"),
-        },
-        optional=("feature_names_in_", "scale_", "_scale"),
-    ),
-    "ProbabilisticPCAMixture": Model(
-        ProbabilisticPCAMixture,
-        {
-            "shares_": Numbers("m"),
-            "means_": Numbers("m p"),
-            "_means": Numbers("m p"),
-            "weights_": Numbers("m p k"),
-            "components_": Numbers("m k p"),
-            "noise_variance_": Numbers("m"),
-            "_noise": Numbers("m"),
-            "log_likelihood_": float,
-            "n_components_": Length("k"),
-            "n_features_in_": Length("p"),
-            "n_samples_": int,
-            "n_iter_": int,
-            "result_": Result,
-            "certificate_": Certificate,
-            "feature_names_in_": Names("p"),
-        },
-    ),
-    "SparsePCA": Model(
-        SparsePCA,
-        {
-            "components_": Numbers("k p"),
-            "mean_": Numbers("p"),
-            "_mean": Numbers("p"),
-            "scale_": Numbers("p", or_none=True),
-            "explained_variance_": Numbers("k", finite=False),
-            "explained_variance_ratio_": Numbers("k"),
-            "_scale": Numbers("p", or_none=True),
-            "deflation_": str | None,
-            "_images": Numbers("p k"),
-            "_unit": float,
-            "nonzeros_": Array,
-            "alpha_": Array | None,
-            "formulation_": str,
-            "n_components_": Length("k"),
-            "n_features_in_": Length("p"),
-            "n_samples_": int | None,
-            "n_iter_": int,
-            "result_": Result,
-            "certificate_": Certificate,
-            "feature_names_in_": Names("p"),
-        },
-        optional=("feature_names_in_", "_scale", "deflation_"),
-    ),
-    "SparseCCA": Model(
-        SparseCCA,
-        {
-            "x_weights_": Numbers("p k"),
-            "y_weights_": Numbers("q k"),
-            "components_": Numbers("k p"),
-            "correlations_": Numbers("k"),
-            "x_mean_": Numbers("p"),
-            "y_mean_": Numbers("q"),
-            "x_scale_": Numbers("p"),
-            "y_scale_": Numbers("q"),
-            "alpha_x_": float,
-            "alpha_y_": float,
-            "n_components_": Length("k"),
-            "n_features_in_": Length("p"),
-            "n_samples_": int,
-            "n_iter_": int,
-            "result_": Result,
-            "certificate_": Certificate,
-            "feature_names_in_": Names("p"),
-            "_y_names": Names("q"),
-        },
-        optional=("feature_names_in_", "_y_names"),
-    ),
-}
 
 
 def save(estimator: Any, path: str | PathLike[str]) -> None:
@@ -321,7 +184,9 @@ def _checked_manifest(manifest: Any) -> dict[str, Any]:
 def _same_names(given: Mapping[str, Any], known: Mapping[str, Any], optional: tuple[str, ...], what: str) -> None:
     """Refuse names that are not known, and the lack of one that is not optional."""
     for name in sorted(given.keys() - known.keys()):
-        raise ModelFileError(f"there is an unknown {what}, {name!r:.50}")
+        raise ModelFileError(
+            f"there is an unknown {what}, {name!r:.50}. A newer princomp than {__version__} may know it"
+        )
     for name in sorted(known.keys() - given.keys() - set(optional)):
         raise ModelFileError(f"the {what} {name} is missing")
 
@@ -334,9 +199,10 @@ def _check_parameters(estimator: type, parameters: Mapping[str, Any]) -> None:
 
 
 def _check_attributes(model: Model, attributes: Mapping[str, Any]) -> None:
-    """Refuse attributes of the wrong kind, or whose shapes do not go together."""
+    """Refuse attributes of the wrong kind, out of their range, or whose shapes do not go together."""
     _same_names(attributes, model.fitted, model.optional, "attribute")
     lengths: dict[str, int] = {}
     for name, kind in model.fitted.items():
-        if name in attributes and not fits(attributes[name], kind, lengths):
-            raise ModelFileError(f"the attribute {name} has the wrong type or shape, or is not finite")
+        wrong = fault(attributes[name], kind, lengths) if name in attributes else None
+        if wrong is not None:
+            raise ModelFileError(f"the attribute {name} {wrong}")

@@ -21,31 +21,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.certificates import CardinalityCertificate, Leaves
-from princomp.estimators.sparse.certificate import SparseCertificate
-from princomp.losses import Huber, Squared
-from princomp.penalties import L1, Groups, NonNegative, OverlappingGroups, Tree, Zero
+from princomp._text import printable
+from princomp._version import __version__
 from princomp.persistence.archive import ModelFileError
-from princomp.persistence.checks import matches
-from princomp.result import Certificate, History, Result, Status
+from princomp.persistence.checks import fault, matches
+from princomp.persistence.schema import OBJECTS, checks_of
 
 Array = NDArray[Any]
 
-# The only objects a file may hold. A new loss or penalty is added here.
-_PENALTIES = (Zero, L1, NonNegative, Groups, Tree, OverlappingGroups)
-OBJECTS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        *(Squared, Huber, *_PENALTIES, Result, Certificate, Status, History),
-        *(SparseCertificate, CardinalityCertificate, Leaves),
-    )
-}
 DTYPES = {"b": ("|b1",), "i": ("<i4", "<i8"), "u": ("<i4", "<i8"), "f": ("<f4", "<f8")}  # by the kind of a dtype
 LONG_LIST = 16  # numbers; a longer list is kept as an array
 NAME_LENGTH = 100
@@ -81,6 +70,7 @@ class Encoder:
             return {"dict": {str(key): self.encode(item, *path, key) for key, item in value.items()}}
         if OBJECTS.get(type(value).__name__) is type(value):
             held = {each.name: getattr(value, each.name) for each in fields(value)}
+            _check_fields(type(value), held)
             return {
                 "object": [type(value).__name__, {key: self.encode(item, *path, key) for key, item in held.items()}]
             }
@@ -187,20 +177,40 @@ def _float(content: str, arrays: dict[str, Array]) -> float:
 
 
 def _object(content: list[Any], arrays: dict[str, Array]) -> Any:
-    """Return a known dataclass, its fields named and typed as it declares."""
+    """Return a known dataclass, its fields named and typed as it declares; one that the file lacks has its default.
+
+    Text in it is for people, who may print it: without control characters.
+    """
     if not (len(content) == 2 and isinstance(content[0], str) and isinstance(content[1], dict)):
         raise ModelFileError('its manifest holds an "object" that is no pair of a class and its fields')
     name, given = content
     if name not in OBJECTS:
         raise ModelFileError(f"it holds an object of the class {name!r:.50}, which model files do not have")
-    hints = get_type_hints(OBJECTS[name])
-    if given.keys() != hints.keys():
-        raise ModelFileError(f"its {name} has the fields {sorted(given)!r:.200} instead of {sorted(hints)}")
+    kind = OBJECTS[name]
+    known = {each.name: each for each in fields(kind)}
+    for key in sorted(given.keys() - known.keys()):
+        raise ModelFileError(
+            f"its {name} has a field that this princomp, {__version__}, does not know, {key!r:.50}. Use the princomp that "
+            "wrote it, or a newer one"
+        )
+    for key in sorted(known.keys() - given.keys()):
+        if known[key].default is MISSING and known[key].default_factory is MISSING:
+            raise ModelFileError(f"its {name} lacks the field {key}")
     values = {key: decode(item, arrays) for key, item in given.items()}
+    _check_fields(kind, values)
+    return kind(**{key: printable(value) if isinstance(value, str) else value for key, value in values.items()})
+
+
+def _check_fields(kind: type, values: Mapping[str, Any]) -> None:
+    """Refuse fields of other types than declared, or out of their range, or whose lengths do not go together."""
+    hints, checks = get_type_hints(kind), checks_of(kind)
+    lengths: dict[str, int] = {}
     for key, value in values.items():
         if not matches(value, hints[key]):
-            raise ModelFileError(f"its {name} has a {key} of the wrong type, {type(value).__name__}")
-    return OBJECTS[name](**values)
+            raise ModelFileError(f"its {kind.__name__} has a {key} of the wrong type, {type(value).__name__}")
+        wrong = fault(value, checks.get(key, Any), lengths)
+        if wrong is not None:
+            raise ModelFileError(f"the {key} of its {kind.__name__} {wrong}")
 
 
 DECODERS: dict[str, tuple[Any, Any]] = {  # kind: (type of the content, function of it and the arrays)
