@@ -15,6 +15,7 @@ from princomp.cli.exits import BROKEN_PIPE, BUG, INTERRUPTED, MEMORY, OUTPUT, TE
 from princomp.cli.fit import fit
 from princomp.cli.inspect import inspect
 from princomp.cli.interrupts import Terminated, listen
+from princomp.cli.show import tell
 from princomp.cli.transform import transform
 from princomp.cli.warmup import warmup
 
@@ -83,4 +84,4 @@ def main() -> NoReturn:
 
 def _say(sentence: str) -> None:
     with contextlib.suppress(OSError):  # no one to tell
-        click.echo(sentence, err=True)
+        tell(sentence, err=True)

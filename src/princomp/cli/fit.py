@@ -32,7 +32,7 @@ from princomp.cli.options import (
     raw_option,
     reading_options,
 )
-from princomp.cli.show import Log, variance_table
+from princomp.cli.show import Log, tell, variance_table
 from princomp.cli.tables import write_table
 
 # All that a fit may write.
@@ -48,6 +48,7 @@ FILES = [
 ]
 COMPONENTS = 10  # unless asked for otherwise
 COLOURS = 12  # a text column with more values than this colours nothing
+OF_COMPONENTS = ("explained_variance", "explained_variance_ratio", "correlations", "shares")  # where there are such
 OF_A_MODEL = ("log_likelihood", "noise_variance")  # what estimators with a likelihood say
 BOUNDS = ("lower", "upper", "gap", "proved", "nodes", "seconds")  # what some certificates say of each component
 EXTRAS = {"pyarrow": "io", "jinja2": "report"}
@@ -116,8 +117,8 @@ def fit(ctx: click.Context, /, **options: Any) -> None:
     if options["as_json"]:
         click.echo(json.dumps(summary, indent=2, allow_nan=False))
     else:
-        click.echo(f"{table}\n\nCertificate: {summary['certificate']['sentence']}")
-        click.echo(f"\nWritten: {listed(files, len(files))}")
+        tell(f"{table}\n\nCertificate: {summary['certificate']['sentence']}")
+        tell(f"\nWritten: {listed(files, len(files))}")
     if options["strict"] and summary["status"]["code"] not in ("exact", "converged"):
         raise Failure(summary["status"]["sentence"], NOT_CONVERGED)
 
@@ -317,13 +318,16 @@ def summarise(estimator: Any, method: str) -> dict[str, Any]:
         "princomp": __version__,
         "method": method,
         "estimator": type(estimator).__name__,
-        "n_samples": int(estimator.n_samples_),
+        "n_samples": None if estimator.n_samples_ is None else int(estimator.n_samples_),
         "n_features": int(estimator.n_features_in_),
         "n_components": int(estimator.n_components_),
-        "explained_variance": [_finite(value) for value in estimator.explained_variance_],
-        "explained_variance_ratio": [_finite(value) for value in estimator.explained_variance_ratio_],
         **{
-            name: _finite(getattr(estimator, f"{name}_"))
+            name: [_finite(value) for value in getattr(estimator, f"{name}_")]
+            for name in OF_COMPONENTS
+            if hasattr(estimator, f"{name}_")
+        },
+        **{
+            name: _finite_or_all(getattr(estimator, f"{name}_"))
             for name in OF_A_MODEL
             if getattr(estimator, "log_likelihood_", None) is not None
         },
@@ -353,6 +357,11 @@ def _plain(value: Any) -> Any:
 def _finite(number: Any) -> float | None:
     """Return a number for JSON, which has no infinity."""
     return float(number) if abs(float(number)) < float("inf") else None
+
+
+def _finite_or_all(numbers: Any) -> Any:
+    """Return a number for JSON, or a list of them: a mixture has one for each cluster."""
+    return [_finite(number) for number in numbers] if getattr(numbers, "ndim", 0) else _finite(numbers)
 
 
 def _dry_run(rows: Any, method: Method, parameters: dict[str, Any], *, as_json: bool) -> None:

@@ -11,6 +11,13 @@ from typing import Any
 from princomp._text import printable, shown
 
 
+def tell(text: str, *, err: bool = False) -> None:
+    """Print text that others may have chosen, in a file or a name: control characters are shown, not obeyed."""
+    import click
+
+    click.echo(printable(text, lines=True), err=err)
+
+
 def variance_table(estimator: Any, names: Sequence[Any], most: int = 10) -> str:
     """Return a table of components: variance, share, and the features that weigh most."""
     import numpy as np
@@ -55,6 +62,4 @@ class Log:
             yield
 
     def _write(self, sentence: str) -> None:
-        import click
-
-        click.echo(printable(sentence, lines=True), err=True)
+        tell(sentence, err=True)

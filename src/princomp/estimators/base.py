@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from princomp._text import printable
 from princomp._version import __version__
 from princomp.checkpoint import Checkpoint
 from princomp.data import Centered, Rows, as_rows, statistics
@@ -58,7 +59,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         try:
             validate_data(self, X if is_frame(X) else rows, reset=reset, skip_check_array=True)
         except ValueError as error:
-            raise ValueError(f"{error}{_first_difference(rows.names, self)}") from None
+            raise ValueError(f"{printable(error, lines=True)}{_first_difference(rows.names, self)}") from None
         return rows
 
     def _check_names(self, rows: Rows, reset: bool) -> None:

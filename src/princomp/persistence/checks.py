@@ -62,7 +62,7 @@ class Range:
         return None
 
 
-LARGEST, SMALLEST = float(np.finfo(np.float64).max), float(np.finfo(np.float64).smallest_subnormal)
+LARGEST = float(np.finfo(np.float64).max)
 INF = float("inf")
 # What rounding, in float32 too, puts beyond a bound that holds in exact arithmetic: some 1e-7 for each of the numbers
 # that are summed.
@@ -73,7 +73,7 @@ ANY = Range("a number", -INF, INF, nan=True)
 FINITE = Range("finite", -LARGEST, LARGEST)
 SQUARABLE = Range("so small that its square is finite", -(LARGEST**0.5), LARGEST**0.5)
 NONNEGATIVE = Range("finite and at least 0", 0.0, LARGEST)
-POSITIVE = Range("finite and above 0", SMALLEST, LARGEST)
+POSITIVE = Range("finite and above 0, as its reciprocal", 1 / LARGEST, LARGEST)
 VARIANCE = Range("at least 0", 0.0, INF)  # given as inf where it overflowed
 ERROR = Range("at least 0", 0.0, INF, nan=True)  # NaN is within no bound
 SHARE = Range("from 0 to 1", -SLACK, 1 + SLACK)
@@ -133,9 +133,8 @@ class Directions:
         wrong = Numbers(self.axes, CORRELATION).fault(value, lengths)
         if wrong is not None:
             return wrong
-        squares = np.einsum("...i,...i->...", value, value)
-        unit = np.abs(squares - 1) <= ROUNDED
-        if np.all(unit | (squares == 0) if self.or_zero else unit):
+        unit = np.abs(np.einsum("...i,...i->...", value, value) - 1) <= ROUNDED
+        if (unit | ~value.any(axis=-1) if self.or_zero else unit).all():
             return None
         return f"must hold vectors of length 1{' or 0' if self.or_zero else ''}"
 

@@ -190,7 +190,7 @@ def _object(content: list[Any], arrays: dict[str, Array]) -> Any:
     known = {each.name: each for each in fields(kind)}
     for key in sorted(given.keys() - known.keys()):
         raise ModelFileError(
-            f"its {name} has a field that this princomp, {__version__}, does not know, {key!r:.50}. Use the princomp that "
+            f"its {name} has the field {key!r:.50}, which princomp {__version__} does not know. Use the princomp that "
             "wrote it, or a newer one"
         )
     for key in sorted(known.keys() - given.keys()):

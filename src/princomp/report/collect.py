@@ -217,7 +217,7 @@ def _certificate(estimator: Any) -> Certificate | None:
     found = getattr(estimator, "certificate_", None)
     if found is None:
         return None
-    return Certificate(found.holds, words.verdict(found), tuple(words.assurance(found)))
+    return Certificate(found.holds, words.verdict(found), tuple(shown(text, 1000) for text in words.assurance(found)))
 
 
 def _computation(estimator: Any) -> tuple[str, ...]:
