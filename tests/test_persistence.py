@@ -6,6 +6,7 @@ Hostile files are made from a good one, with all digests right again, so that on
 import dataclasses
 import errno
 import hashlib
+import io
 import json
 import os
 import pickle
@@ -31,6 +32,8 @@ from princomp.datasets import make_height_weight
 from princomp.losses import Huber, Squared
 from princomp.penalties import L1
 from princomp.persistence import ModelFileError, archive, load, save
+from princomp.persistence.checks import Number, Numbers
+from princomp.persistence.schema import MODELS
 from princomp.persistence.values import Encoder, decode
 
 X = data_with_spectrum(60, 8, np.arange(8, 0, -1), offset=3.0)
@@ -941,6 +944,225 @@ def test_S5_numbers_that_are_not_finite(path, observe):
     observe("S5", "NaN in an array", "refused")
 
 
+# S5: numbers out of their range
+
+
+def put_number(name, number, *, all_of_it=True):
+    """A change of a fitted attribute: the number takes the place of what is there, or of the first of it."""
+
+    def change(manifest, members):
+        node = manifest["fitted"][name]
+        plain = number if np.isfinite(number) else {"float": str(number)}
+        if isinstance(node, dict) and "array" in node:
+            entry, member = manifest["arrays"][node["array"]], f"arrays/odd_{name}.npy"
+            array = np.load(io.BytesIO(members[f"arrays/{node['array']}.npy"]))
+            with np.errstate(all="ignore"):
+                array[... if all_of_it else (0,) * array.ndim] = number
+            header = archive.npy_header(entry["dtype"], array.shape, entry["order"])
+            members[member] = header + array.tobytes(order=entry["order"])
+            manifest["arrays"][f"odd_{name}"] = described(members[member], entry["dtype"], array.shape, entry["order"])
+            manifest["fitted"][name] = {"array": f"odd_{name}"}
+        elif isinstance(node, dict) and "numpy" in node:
+            manifest["fitted"][name] = {"numpy": [node["numpy"][0], plain]}
+        else:
+            manifest["fitted"][name] = int(number) if isinstance(node, int) and np.isfinite(number) else plain
+
+    return change
+
+
+Y = X[:, :3] + np.random.default_rng(0).normal(size=(60, 3))
+ESTIMATORS = {  # with as many numeric attributes as can be: fitted to X, or to X and Y
+    "PCA": lambda: PCA(3, scale=True, whiten=True).fit(X),
+    "PCA, optimize": lambda: PCA(2, solver="optimize", random_state=0).fit(X),
+    "ProbabilisticPCA": lambda: princomp.ProbabilisticPCA(2, scale=True).fit(X),
+    "ProbabilisticPCA, float32": lambda: princomp.ProbabilisticPCA(2).fit(X.astype(np.float32)),
+    "ProbabilisticPCAMixture": lambda: princomp.ProbabilisticPCAMixture(2, random_state=0).fit(X),
+    "SparsePCA, cardinality": lambda: princomp.SparsePCA(2, nonzeros=3, scale=True).fit(X),
+    "SparsePCA, dictionary": lambda: princomp.SparsePCA(2, alpha=1.0, scale=True, random_state=0).fit(X),
+    "SparseCCA": lambda: princomp.SparseCCA(2, alpha_x=0.05).fit(X, Y),
+}
+
+
+@pytest.fixture(scope="module", params=ESTIMATORS)
+def any_model(request):
+    return ESTIMATORS[request.param]()
+
+
+def written(name, tmp_path):
+    save(ESTIMATORS[name](), tmp_path / "model.princomp")
+    return tmp_path / "model.princomp"
+
+
+OUT_OF_RANGE = [
+    ("ProbabilisticPCA", "_noise", -5.0, "must be finite and above 0, as its reciprocal, but holds -5"),
+    ("ProbabilisticPCA", "_noise", np.nan, "must be finite and above 0, as its reciprocal, but holds nan"),
+    ("ProbabilisticPCA", "_noise", 0.0, "must be finite and above 0, as its reciprocal, but holds 0"),
+    ("ProbabilisticPCA", "noise_variance_", -5.0, "must be finite and at least 0, but holds -5"),
+    ("ProbabilisticPCA", "_scale", 0.0, "must be finite and above 0, as its reciprocal, but holds 0"),
+    ("ProbabilisticPCA", "_scale", 5e-324, "must be finite and above 0, as its reciprocal, but holds 4.94e-324"),
+    ("ProbabilisticPCA", "weights_", 1e300, "must be so small that its square is finite, but holds 1e+300"),
+    ("ProbabilisticPCA", "n_samples_", -5, "must be an integer from 1 to 2^63 - 1, but is -5"),
+    ("ProbabilisticPCA", "log_likelihood_", np.nan, "must be finite, but holds nan"),
+    ("ProbabilisticPCAMixture", "shares_", 0.0, "must add up to 1, but adds up to 0"),
+    ("ProbabilisticPCAMixture", "shares_", -1.0, "must be from 0 to 1, but holds -1"),
+    ("ProbabilisticPCAMixture", "_noise", -5.0, "must be finite and above 0, as its reciprocal, but holds -5"),
+    ("PCA", "scale_", 0.0, "must be finite and above 0, as its reciprocal, but holds 0"),
+    ("PCA", "_deviation", np.nan, "must be at least 0, but holds nan"),
+    ("PCA", "components_", 0.0, "must hold vectors of length 1"),
+    ("PCA", "components_", 1e300, "must be from -1 to 1, but holds 1e+300"),
+    ("PCA", "explained_variance_ratio_", 7.0, "must be from 0 to 1, but holds 7"),
+    ("PCA", "n_samples_", -5, "must be an integer from 1 to 2^63 - 1, but is -5"),
+    ("PCA", "rank_", -1, "must be an integer from 0 to 2^63 - 1, but is -1"),
+    ("SparsePCA, cardinality", "_scale", 0.0, "must be finite and above 0, as its reciprocal, but holds 0"),
+    ("SparsePCA, cardinality", "components_", 0.5e-160, "must hold vectors of length 1 or 0"),
+    ("SparsePCA, cardinality", "nonzeros_", -1, "must be finite and at least 0, but holds -1"),
+    ("SparseCCA", "y_scale_", 0.0, "must be finite and above 0, as its reciprocal, but holds 0"),
+    ("SparseCCA", "correlations_", 2.0, "must be from -1 to 1, but holds 2"),
+]
+
+
+@pytest.mark.parametrize(("model", "name", "number", "sentence"), OUT_OF_RANGE, ids=str)
+def test_S5_numbers_out_of_their_range(model, name, number, sentence, tmp_path, observe):
+    path = written(model, tmp_path)
+    tampered(path, put_number(name, number))
+    assert refusal(path) == f"the attribute {name} {sentence}."
+    observe("S5", f"{model}: {name} = {number}", f"refused: {sentence}"[:90])
+
+
+def test_S5_a_rounded_attribute_and_the_precise_one_agree(tmp_path, observe):
+    """What scores are made of is the precise one; what is read, and may be looked at first, is the other."""
+    path = written("ProbabilisticPCA, float32", tmp_path)
+    whole = path.read_bytes()
+    for name, number in (("_mean", 1e300), ("_noise", 7.0), ("mean_", 7.0), ("noise_variance_", 7.0)):
+        path.write_bytes(whole)
+        tampered(path, put_number(name, number))
+        assert "is not what " in refusal(path)
+    observe("S5", "a mean or a noise that differs from the rounded one", "refused")
+
+
+CERTIFICATES = {
+    "a residual below 0": (
+        put(*certificate, "residual", value=-1e-9),
+        "residual of its Certificate must be at least 0",
+    ),
+    "a tol that is none": (
+        put(*certificate, "tol", value={"float": "nan"}),
+        "tol of its Certificate must be at least 0",
+    ),
+    "a history out of step": (
+        put("fitted", "result_", "object", 1, "history", "object", 1, "seconds", value=[1.0] * 3),
+        "seconds of its History has 3 entries where 0 are expected",
+    ),
+    "steps below 0": (put("fitted", "result_", "object", 1, "n_iter", value=-1), "n_iter of its Result must be"),
+    "a solver of its own": (put("fitted", "solver_", value="magic"), "solver_ must be one of eigh, svd, krylov"),
+}
+
+
+@pytest.mark.parametrize("name", CERTIFICATES)
+def test_S5_numbers_inside_a_result_out_of_their_range(name, path, observe):
+    change, expected = CERTIFICATES[name]
+    tampered(path, change)
+    message = refusal(path)
+    assert expected in message
+    observe("S5", name, "refused: " + message[:70])
+
+
+ODD_NUMBERS = (np.nan, np.inf, -np.inf, -1.0, 0.0, 1e300, -1e300)
+
+
+def scores_of(model):
+    both = (X, Y) if isinstance(model, princomp.SparseCCA) else (X,)
+    scores = model.transform(*(each.astype(model.components_.dtype) for each in both))
+    return np.hstack(scores) if isinstance(scores, tuple) else scores
+
+
+def test_S5_no_odd_number_gives_scores_that_are_none(any_model, tmp_path, observe):
+    """Each number in each attribute, in all of it or in its first place: refused, or the scores are finite."""
+    path = tmp_path / "model.princomp"
+    save(any_model, path)
+    whole, refused, loaded = path.read_bytes(), 0, 0
+    numeric = [name for name, value in vars(any_model).items() if is_numeric(name, value, any_model)]
+    for name in numeric:
+        counts = np.asarray(getattr(any_model, name)).dtype.kind == "i"
+        for number in (-1, 0, 2**62) if counts else ODD_NUMBERS:
+            for all_of_it in (True, False):
+                path.write_bytes(whole)
+                tampered(path, put_number(name, number, all_of_it=all_of_it))
+                again = value_or_error(load, path)
+                if isinstance(again, ModelFileError):
+                    refused += 1
+                    continue
+                loaded += 1
+                assert np.isfinite(scores_of(again)).all(), (name, number, all_of_it)
+    assert len(numeric) > 8
+    assert refused > loaded
+    kind = type(any_model).__name__
+    observe("S5", f"odd numbers in {kind}", f"{refused} refused, {loaded} loaded with finite scores")
+
+
+def is_numeric(name, value, model):
+    fitted = name in MODELS[type(model).__name__].fitted
+    return fitted and value is not None and np.asarray(value).dtype.kind in "fi"
+
+
+def test_every_attribute_has_a_range_or_a_type():
+    """NaN is refused in each number and each array of numbers that a fit leaves."""
+    for name, model in MODELS.items():
+        for attribute, kind in model.fitted.items():
+            assert kind not in (float, int, np.ndarray), (name, attribute)
+            if isinstance(kind, Number | Numbers):
+                assert kind.range.stray(np.array([np.nan])) is not None, (name, attribute)
+
+
+EXTREMES = {
+    "nothing varies": np.ones((20, 8)),
+    "of size 1e300": X * 1e300,
+    "of size 1e-300": X * 1e-300,
+    "float32 of size 1e30": (X * 1e30).astype(np.float32),
+    "float32 of size 1e-42": (X * 1e-42).astype(np.float32),
+    "of rank one": np.outer(X[:, 0], X[0]),
+    "two rows": X[:2],
+    "columns from 1e-160 to 1e120": X * 10.0 ** np.arange(-160, 160, 40),
+    "two rows, many times": np.repeat(X[:2], 30, axis=0),
+}
+HARD = {
+    "PCA": lambda: PCA(2),
+    "PCA, scaled": lambda: PCA(2, scale=True, whiten=True),
+    "PCA, krylov": lambda: PCA(2, solver="krylov", random_state=0),
+    "PCA, penalised": lambda: PCA(2, solver="optimize", penalty=L1(1e6), random_state=0, max_iter=20),
+    "ProbabilisticPCA": lambda: princomp.ProbabilisticPCA(2, random_state=0),
+    "ProbabilisticPCA, all": lambda: princomp.ProbabilisticPCA(random_state=0),
+    "ProbabilisticPCA, scaled": lambda: princomp.ProbabilisticPCA(2, scale=True, random_state=0),
+    "ProbabilisticPCAMixture": lambda: princomp.ProbabilisticPCAMixture(2, random_state=0, max_iter=20),
+    "SparsePCA": lambda: princomp.SparsePCA(2, nonzeros=3),
+    "SparsePCA, nothing left": lambda: princomp.SparsePCA(2, alpha=1e6, random_state=0),
+    "SparsePCA, regression": lambda: princomp.SparsePCA(2, formulation="regression", random_state=0, max_iter=20),
+    "SparsePCA, infinite ridge": lambda: princomp.SparsePCA(2, ridge=np.inf, alpha=0.1, random_state=0, max_iter=20),
+    "SparsePCA, constrained": lambda: princomp.SparsePCA(2, bound=1.5),
+    "SparseCCA": lambda: princomp.SparseCCA(1, max_iter=20),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_N10_no_range_is_too_narrow_for_a_fit(name, tmp_path, observe):
+    """Variances that overflow, components of zeros, noise at the rounding: what fits leave is saved and loads."""
+    kept, first, second = 0, tmp_path / "1.princomp", tmp_path / "2.princomp"
+    for X_ in EXTREMES.values():
+        estimator = HARD[name]()
+        y = X_[:, ::-1] if name == "SparseCCA" else None
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            fitted_one = value_or_error(estimator.fit, X_, y)
+        if isinstance(fitted_one, Exception):
+            continue  # some say that variances are too large or too small
+        save(estimator, first)
+        save(load(first), second)
+        assert first.read_bytes() == second.read_bytes()
+        kept += 1
+    assert kept >= len(EXTREMES) // 2
+    observe("N10", f"{name}, data at the limits", f"{kept} of {len(EXTREMES)} fits saved and loaded")
+
+
 TEXTS = {
     "nested 10^5 deep": (b'{"a":' + b"[" * 10**5 + b"]" * 10**5 + b"}", "nested more than 64"),
     "nested 10^5 deep, objects": (b'{"a":' * 10**5 + b"1" + b"}" * 10**5, "nested more than 64"),
@@ -979,6 +1201,49 @@ def test_S5_json(name, limit, path, observe):
     assert expected in str(message)
     assert seconds < 0.5
     observe("S5", f"JSON: {name}", "refused: " + str(message).removeprefix(f"The model file {path} ")[:70])
+
+
+def keys(count, colon=b":"):
+    return b",".join(b'"k%d"%b0' % (i, colon) for i in range(count))
+
+
+LONG_TEXTS = {
+    "3 million keys": (lambda: b"{" + keys(3 * 10**6) + b"}", "more than 100000 keys"),
+    "3 million keys, not written by us": (lambda: b"{" + keys(3 * 10**6, b" \n: ") + b"}", "more than 100000 keys"),
+    "3 million keys, after text": (
+        lambda: b'["' + b'\\":' * 10**5 + b'",{' + keys(3 * 10**6) + b"}]",
+        "more than 100000 keys",
+    ),
+    "3 million numbers": (lambda: b"[" + b"0," * (3 * 10**6) + b"0]", "more than 2000000 values"),
+    "3 million texts": (lambda: b"[" + b'"",' * (3 * 10**6) + b'""]', "more than 2000000 values"),
+    "quotes, and nothing else": (lambda: b'"' * 5 * 10**6, "damaged"),
+}
+
+
+@pytest.mark.parametrize("name", LONG_TEXTS)
+def test_S5_what_is_in_json_is_counted_before_it_is_made(name, path, observe):
+    make, expected = LONG_TEXTS[name]
+    text = make()
+    write_members(path, with_digest(read_members(path), text))
+    counted = min(process_seconds(value_or_error, archive.check_json, text) for _ in range(3))
+    loaded = min(process_seconds(value_or_error, load, path) for _ in range(3))
+    message = refusal(path)
+    observe("S5", f"JSON: {name}", f"refused in {loaded:.2f} s, {counted:.3f} s of it for counting")
+    assert expected in message
+    assert counted < 0.25
+    assert loaded < 0.5
+
+
+def process_seconds(function, *args):
+    begin = time.process_time()
+    function(*args)
+    return time.process_time() - begin
+
+
+def test_colons_and_commas_in_names_count_as_nothing(tmp_path):
+    """Ranges on a genome, say: as many of them as a manifest may not have keys."""
+    names = np.array([f'chr1:{i},{i + 1}"' for i in range(archive.KEYS + 1)], dtype=object)
+    assert same(through_a_file(names, tmp_path / "x"), names)
 
 
 def _frames():

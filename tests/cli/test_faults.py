@@ -8,14 +8,20 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
-from princomp import load
+from princomp import SparsePCA, load, save
 from princomp._text import harmless, printable
+from princomp.cli.app import cli
 from princomp.cli.options import as_toml
+from princomp.data.memory import MemoryRows
 from princomp.datasets import load_wine
+from princomp.report.collect import collect
+from princomp.result import Status
 from running import command, princomp
 
 FIT = ("fit", "wine.csv", "-k", "2", "--no-report", "-q")
@@ -455,6 +461,42 @@ def test_terminal_escapes_in_names_are_shown(folder, observe):
     assert "\\x1b]0;title" in done.stderr
     observe("S9b", "ANSI escapes in column names", "shown as \\x1b")
     assert printable("a\u202eb\u2028c") == "a\\u202eb\\u2028c"
+
+
+ESCAPES = "\x1b]0;owned\x07\r\x1b[2J\x9b31m\u202e"
+
+
+def test_terminal_escapes_in_a_model_file_are_shown(tmp_path, observe):
+    """S9b: in sentences, names and parameters, by inspect and transform, and in what Python prints."""
+    path, X = tmp_path / "model.princomp", np.random.default_rng(0).normal(size=(20, 3))
+    sparse = SparsePCA(2, nonzeros=2, include=[ESCAPES + "x"])
+    sparse.fit(MemoryRows(X, names=(ESCAPES + "x", "y", "z")))
+    certificate = replace(sparse.certificate_, unit=ESCAPES, upper=2 * sparse.certificate_.upper)
+    result = replace(sparse.result_, status=Status("stopped", f"Stopped.{ESCAPES}"), certificate=certificate)
+    sparse.result_, sparse.certificate_ = result, certificate
+    save(sparse, path)
+
+    np.savetxt(tmp_path / "other.csv", X, delimiter=",", header="x,y,z", comments="")
+    shown = CliRunner().invoke(cli, ["inspect", str(path)], color=True)  # as to a terminal
+    assert shown.exit_code == 0
+    refused = princomp("transform", path, tmp_path / "other.csv")
+    assert refused.returncode == 3
+    again = load(path)
+    with pytest.raises(ValueError, match="feature names should match") as error:
+        again.transform(pytest.importorskip("pandas").DataFrame(X, columns=list("xyz")))
+    texts = {
+        "inspect": shown.output,
+        "transform": refused.stderr,
+        "error": str(error.value),
+        "sentences": f"{again.result_.status} {again.certificate_}",
+        "estimator": repr(again),
+        "report": " ".join(collect(again, None, scores=X[:, :2]).certificate.sentences),
+    }
+    for where, text in texts.items():
+        assert not {c for c in ESCAPES if not c.isprintable()} & set(text), where
+        assert "x1b" in text or "u001b" in text, where  # it is there
+    assert again.feature_names_in_[0] == ESCAPES + "x"  # names are kept: data have them too
+    observe("S9b", "ANSI escapes in a model file", "shown as \\x1b by inspect, transform, errors, sentences, report")
 
 
 FORMULAE = ["=1+1", "+1", "-1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "\u00a0=1", "\n=1", "=cmd|' /C calc'!A0"]

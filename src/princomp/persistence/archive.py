@@ -52,11 +52,12 @@ EXPANSION, EXPANSION_FROM = 100, 2**24
 
 MEMBER = re.compile(r"manifest\.json|manifest\.sha256|arrays/([A-Za-z0-9_][A-Za-z0-9_.-]*)\.npy")
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # on Windows, with any extension
-KEY, VALUE, BRACKET = rb":", rb",", rb"\[\]{}"  # marks that tell how much there is in JSON
-# Up to the next mark, over all text in quotes on the way; text that is not closed goes on to the end.
-UP_TO = {
-    marks: re.compile(rb'(?:[^"%b]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?+)*+(?:([%b])|\Z)' % (marks, marks), re.DOTALL)
-    for marks in (KEY, VALUE, BRACKET)
+STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+'  # text that is not closed goes on to the end
+# Up to the next bracket outside text, and up to so many colons or commas: one for each key, and between two values.
+BRACKET = re.compile(rb'(?:[^"\[\]{}]++|%b)*+(?:([\[\]{}])|\Z)' % STRING, re.DOTALL)
+TOO_MANY = {
+    what: (mark, most, re.compile(rb'(?:(?:[^"%b]++|%b)*+%b){%d}+' % (mark, STRING, mark, most + 1), re.DOTALL))
+    for what, mark, most in (("keys", b":", KEYS), ("values", b",", VALUES))
 }
 
 
@@ -245,19 +246,14 @@ def check_json(text: bytes) -> None:
     """Refuse JSON that is too long, nested too deeply, or of too many parts, without interpreting it."""
     if len(text) > MANIFEST_BYTES:
         raise ModelFileError(f"its manifest is longer than {MANIFEST_BYTES} bytes")
-    for mark, most, what in ((KEY, KEYS, "keys"), (VALUE, VALUES, "values")):
-        if text.count(mark) > most and len(marks_in(text, mark, most + 1)) > most:
+    for what, (mark, most, more) in TOO_MANY.items():
+        if text.count(mark) > most and more.match(text):  # counted first wherever they stand, which is faster
             raise ModelFileError(f"its manifest has more than {most} {what}")
-    brackets = marks_in(text, BRACKET, 2 * OBJECTS + 1)
+    brackets = b"".join(found[1] or b"" for found in islice(BRACKET.finditer(text), 2 * OBJECTS + 1))
     if max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0) > NESTING:
         raise ModelFileError(f"its manifest is nested more than {NESTING} deep")
     if len(brackets) > 2 * OBJECTS:
         raise ModelFileError(f"its manifest has more than {OBJECTS} objects and lists")
-
-
-def marks_in(text: bytes, marks: bytes, most: int) -> bytes:
-    """Return the first of some marks, as many as asked for, that stand outside text in quotes."""
-    return b"".join(found[1] or b"" for found in islice(UP_TO[marks].finditer(text), most))
 
 
 def parsed(text: bytes) -> Any:

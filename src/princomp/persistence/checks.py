@@ -234,6 +234,14 @@ def fault(value: Any, kind: Any, lengths: dict[str, int]) -> str | None:
     return None if matches(value, kind) else MISFIT
 
 
+def rounds_to(precise: Any, rounded: Any) -> bool:
+    """Tell whether a number or an array, or None, is another one in lower precision."""
+    if precise is None or rounded is None:
+        return precise is rounded
+    with np.errstate(over="ignore"):
+        return bool(np.array_equal(np.asarray(precise).astype(np.asarray(rounded).dtype), rounded))
+
+
 def agree(axes: str, shape: tuple[int, ...], lengths: dict[str, int]) -> bool:
     """Tell whether a shape agrees with the lengths known so far, none of them 0; add those that are new."""
     names = axes.split()

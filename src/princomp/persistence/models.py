@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 from princomp._version import __version__
 from princomp.persistence import archive
 from princomp.persistence.archive import ModelFileError, naming
-from princomp.persistence.checks import fault, matches
+from princomp.persistence.checks import fault, matches, rounds_to
 from princomp.persistence.schema import MODELS, Model
 from princomp.persistence.values import Encoder, decode
 
@@ -206,3 +206,6 @@ def _check_attributes(model: Model, attributes: Mapping[str, Any]) -> None:
         wrong = fault(attributes[name], kind, lengths) if name in attributes else None
         if wrong is not None:
             raise ModelFileError(f"the attribute {name} {wrong}")
+    for name, other in model.rounded.items():
+        if {name, other} <= attributes.keys() and not rounds_to(attributes[other], attributes[name]):
+            raise ModelFileError(f"the attribute {name} is not what {other} rounds to")

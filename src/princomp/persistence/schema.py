@@ -11,7 +11,7 @@ and a field of a small object take their default then (a field without one canno
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from numpy.typing import NDArray
@@ -56,6 +56,7 @@ class Model:
     estimator: type
     fitted: Mapping[str, Any]  # attribute: its kind (see checks.py)
     optional: tuple[str, ...] = ("feature_names_in_",)  # attributes that not every fit leaves
+    rounded: Mapping[str, str] = field(default_factory=dict)  # attribute: the one that it is in full precision
 
 
 # Columns are divided by these: none is 0.
@@ -87,6 +88,7 @@ MODELS = {
             "feature_names_in_": Names("p"),
         },
         optional=("feature_names_in_", "trace_"),
+        rounded={"mean_": "_mean"},
     ),
     "ProbabilisticPCA": Model(
         ProbabilisticPCA,
@@ -106,12 +108,13 @@ MODELS = {
             "n_features_in_": Length("p"),
             "n_samples_": Count(1, or_none=True),
             "n_iter_": Count(),
-            "method_": Word(METHODS),
+            "method_": Word(METHODS[1:]),  # not "auto"
             "result_": Result,
             "certificate_": Certificate,
             "feature_names_in_": Names("p"),
         },
         optional=("feature_names_in_", "scale_", "_scale"),
+        rounded={"mean_": "_mean", "scale_": "_scale", "noise_variance_": "_noise"},
     ),
     "ProbabilisticPCAMixture": Model(
         ProbabilisticPCAMixture,
@@ -132,6 +135,7 @@ MODELS = {
             "certificate_": Certificate,
             "feature_names_in_": Names("p"),
         },
+        rounded={"means_": "_means", "noise_variance_": "_noise"},
     ),
     "SparsePCA": Model(
         SparsePCA,
@@ -158,6 +162,7 @@ MODELS = {
             "feature_names_in_": Names("p"),
         },
         optional=("feature_names_in_", "_scale", "deflation_"),
+        rounded={"mean_": "_mean", "scale_": "_scale"},
     ),
     "SparseCCA": Model(
         SparseCCA,
