@@ -471,7 +471,8 @@ def test_terminal_escapes_in_a_model_file_are_shown(tmp_path, observe):
     path, X = tmp_path / "model.princomp", np.random.default_rng(0).normal(size=(20, 3))
     sparse = SparsePCA(2, nonzeros=2, include=[ESCAPES + "x"])
     sparse.fit(MemoryRows(X, names=(ESCAPES + "x", "y", "z")))
-    certificate = replace(sparse.certificate_, unit=ESCAPES, upper=2 * sparse.certificate_.upper)
+    details = {"meaning": ESCAPES, "of": ({ESCAPES: [ESCAPES]},)}
+    certificate = replace(sparse.certificate_, unit=ESCAPES, upper=2 * sparse.certificate_.upper, details=details)
     result = replace(sparse.result_, status=Status("stopped", f"Stopped.{ESCAPES}"), certificate=certificate)
     sparse.result_, sparse.certificate_ = result, certificate
     save(sparse, path)
@@ -489,6 +490,7 @@ def test_terminal_escapes_in_a_model_file_are_shown(tmp_path, observe):
         "transform": refused.stderr,
         "error": str(error.value),
         "sentences": f"{again.result_.status} {again.certificate_}",
+        "details": " ".join([again.certificate_.details["meaning"], *again.certificate_.details["of"][0]]),
         "estimator": repr(again),
         "report": " ".join(collect(again, None, scores=X[:, :2]).certificate.sentences),
     }

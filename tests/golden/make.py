@@ -2,7 +2,8 @@
 
 There is one for each estimator and each way to fit it that leaves other attributes or other objects. They are kept as
 they were written, each by the version of its day (``written_by`` in its manifest): a file that is there is not written
-again. ``pca-1`` is older than this script. The number at the end of a name is the version of the format.
+again, and what a later version adds to attributes or objects gets a file of its own, under a new name. ``pca-1`` is
+older than this script. The number at the end of a name is the version of the format.
 """
 
 import json

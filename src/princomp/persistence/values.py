@@ -198,7 +198,18 @@ def _object(content: list[Any], arrays: dict[str, Array]) -> Any:
             raise ModelFileError(f"its {name} lacks the field {key}")
     values = {key: decode(item, arrays) for key, item in given.items()}
     _check_fields(kind, values)
-    return kind(**{key: printable(value) if isinstance(value, str) else value for key, value in values.items()})
+    return kind(**{key: _escaped(value) for key, value in values.items()})
+
+
+def _escaped(value: Any) -> Any:
+    """Return a value with all text in it made printable."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list | tuple):
+        return type(value)(_escaped(item) for item in value)
+    if isinstance(value, dict):
+        return {printable(key): _escaped(item) for key, item in value.items()}
+    return value
 
 
 def _check_fields(kind: type, values: Mapping[str, Any]) -> None:
