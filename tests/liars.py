@@ -7,11 +7,21 @@ implies right*. What is right is found here by LAPACK, by a slow likelihood or b
 they are stored, and never by princomp, of which nothing is used but the public classes.
 """
 
-from dataclasses import dataclass
+import argparse
+import functools
+import itertools
+import time
+import zlib
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from helpers import centered_longdouble
+import scipy.optimize
+import scipy.sparse
+
+import cardinality_problems
+from helpers import centered_longdouble, data_with_spectrum, only_user_warnings, shards
+from princomp import PCA, ProbabilisticPCA, SparsePCA, certificates
 
 # --- what counts as an ordinary problem -----------------------------------------------------------
 # Fixed before anything was mended. Of ordinary problems 99 in 100 must hold; of the others none must, but those that
@@ -132,14 +142,14 @@ class Table:
         return float(np.sum(self.rows**2) / (len(self.rows) - 1))
 
     def doubt(self, variances):
-        """What LAPACK itself does not know of these variances, (k,).
+        """What LAPACK itself does not know of these variances, one or many.
 
         Its singular values are those of a matrix within some eps sigma_1 of C, sigma +- d, so that variances are known
         to 2 sigma d + d^2; of a covariance its eigenvalues, to some eps lambda_1. Nothing finer is held against anyone.
         """
         eps = 4 * np.sqrt(min(self.X.shape)) * np.finfo(float).eps
         if self.matrix:
-            return np.full(len(variances), eps * self.spectrum[0])
+            return np.full(np.shape(variances), eps * self.spectrum[0])
         distance = eps * np.sqrt(self.spectrum[0])
         return 2 * np.sqrt(np.abs(variances)) * distance + distance**2
 
@@ -178,31 +188,48 @@ def faults(table, pca):
     if not (np.all(np.isfinite(V)) and np.all(np.isfinite(stated))):
         return ["components or variances that are not finite"]
     u = np.finfo(pca.components_.dtype).eps / 2
-    kept = np.zeros(table.k)
-    kept[: len(table.spectrum)] = table.spectrum[: table.k]
-    turned = u**2 * kept.sum()
     floor, left_out, miss = statements(pca, table.k)
-    error = np.abs(V.T @ V - np.eye(table.k)).max()
-    doubt = table.doubt(kept) + turned
-    known = np.maximum((VARIANCE + u) * kept, floor) + doubt
-    across, last = table.largest_across(V), stated[-1]
-    beyond = across - last * (1 + left_out) - (VARIANCE + u) * kept[-1] - floor[-1]
-    limit = (FLOOR_LIMIT_FLOAT32_MATRIX if table.matrix and table.X.dtype == np.float32 else FLOOR_LIMIT) * kept[0]
+    turned = u**2 * table.spectrum[: table.k].sum()
+
+    def margin(values, floor):
+        return np.maximum((VARIANCE + u) * values, floor) + table.doubt(values) + turned
+
+    true = matched(table.spectrum, stated, floor, left_out, margin)
+    along = table.along(V)
     ratio = np.asarray(pca.explained_variance_ratio_, dtype=float) * table.total
+    error, across = np.abs(V.T @ V - np.eye(table.k)).max(), table.largest_across(V)
+    most = stated[-1] * (1 + left_out)
+    limit = FLOOR_LIMIT_FLOAT32_MATRIX if table.matrix and table.X.dtype == np.float32 else FLOOR_LIMIT
     trials = {
         f"V'V - I has {error:.1e}": error > ORTHONORMAL + 2 * u,
-        f"variances off by {_worst(stated - kept, kept)}": np.any(np.abs(stated - kept) > known),
-        f"variances along components off by {_worst(table.along(V) - kept, kept)}": np.any(
-            np.abs(table.along(V) - kept) > known
+        f"variances off by {_worst(stated, true)}": np.any(np.abs(stated - true) > margin(true, floor)),
+        f"variances along components off by {_worst(along, true)}": np.any(np.abs(along - true) > margin(true, floor)),
+        f"ratios off by {_worst(ratio, true)}": np.any(np.abs(ratio - true) > margin(true, floor)),
+        f"{across:.3g} was left out, the last kept is {stated[-1]:.3g}": across - most > margin(across, floor[-1]),
+        f"a floor of {floor.max():.1e} is stated, the leading value is {true[0]:.1e}": not np.all(
+            floor <= limit * table.spectrum[0]
         ),
-        f"ratios off by {_worst(ratio - kept, kept)}": np.any(np.abs(ratio - kept) > known),
-        f"left out is {across:.3g}, the last kept {last:.3g}": beyond > table.doubt([max(across, last)])[0] + turned,
-        f"a floor of {floor.max():.1e} is stated, the leading value is {kept[0]:.1e}": not np.all(floor <= limit),
         f"{left_out:.0%} may be left out with probability {miss:.1e}": not (
             0 <= left_out <= LEFT_OUT_LIMIT and 0 <= miss <= MISS_LIMIT
         ),
     }
     return [sentence for sentence, wrong in trials.items() if wrong]
+
+
+def matched(spectrum, stated, floor, left_out, margin):
+    """The true variance of each component (k,): the largest in their order.
+
+    Where the certificate states that something may be left out, a true value between the last kept and that size may
+    be passed over, and the component is compared with the next one.
+    """
+    spectrum, at, true = np.r_[spectrum, np.zeros(len(stated))], 0, []
+    optional = stated[-1] * (1 + left_out) if left_out > 0 else -np.inf
+    for value, its_floor in zip(stated, floor):
+        while 0 < spectrum[at] <= optional and value < spectrum[at] - margin(spectrum[at], its_floor):
+            at += 1
+        true.append(spectrum[min(at, len(spectrum) - 1)])
+        at = min(at + 1, len(spectrum) - 1)
+    return np.array(true)
 
 
 def statements(pca, k):
@@ -212,7 +239,743 @@ def statements(pca, k):
     return floor, float(details.get("left out", 0.0)), float(details.get("miss", 0.0))
 
 
-def _worst(errors, values):
-    relative = np.abs(errors) / np.where(values > 0, values, 1)
+def _worst(found, values):
+    relative = np.abs(found - values) / np.where(values > 0, values, 1)
     j = int(np.argmax(relative))
     return f"{relative[j]:.1e} (component {j + 1} of {len(values)})"
+
+
+# --- tables for PCA -------------------------------------------------------------------------------
+# Each returns a Table from a generator of random numbers; whether it is ordinary is measured, not declared.
+
+
+def _size(rng, rows=(40, 400), columns=(20, 160)):
+    """(n, p), tall, wide or square; every fourth beyond the 500 rows where "auto" turns from svd to eigh."""
+    n, p = int(rng.integers(*rows)), int(rng.integers(*columns))
+    return (int(rng.integers(510, 700)), p) if rng.random() < 0.25 else (n, p)
+
+
+def _few(rng, *sizes):
+    """k, from 1 to 12, at most a third of the smaller side."""
+    return int(rng.integers(1, max(2, min(12, min(sizes) // 3) + 1)))
+
+
+def _with_variances(rng, n, p, variances):
+    return data_with_spectrum(n, p, np.sqrt(variances), seed=rng)
+
+
+def graded(rng):
+    n, p = _size(rng)
+    side = min(n - 1, p)
+    falls = 10.0 ** -np.linspace(0, rng.uniform(2, 14), side)
+    return Table(_with_variances(rng, n, p, falls), _few(rng, n, p))
+
+
+def clustered(rng):
+    n, p = _size(rng)
+    side, k = min(n - 1, p), _few(rng, n, p)
+    levels = np.sort(rng.uniform(0.5, 4, 1 + side // int(rng.integers(2, 15))))[::-1]
+    values = np.resize(np.repeat(levels, -(-side // len(levels))), side)
+    spread = 10.0 ** -rng.uniform(3, 10)
+    return Table(_with_variances(rng, n, p, values * (1 - spread * np.arange(side) / side)), k)
+
+
+def tied(rng):
+    """Multiplicities above any block of vectors a solver may carry; k below, at and above them."""
+    times = int(rng.integers(9, 15))
+    k = times + int(rng.integers(-3, 4))
+    kind = rng.integers(4)
+    if kind == 0:  # exact: a diagonal
+        side = int(rng.integers(60, 400))
+        rest = np.linspace(rng.choice([1.9, 1.0, 0.1]), 0, side - times)
+        return Table(np.diag(np.sqrt(np.r_[[2.0] * times, rest])), k, center=False)
+    if kind == 1:  # exact: the same table again and again along the diagonal
+        block = rng.standard_normal((int(rng.integers(3, 9)), int(rng.integers(3, 6))))
+        return Table(np.kron(np.eye(times), block), k, center=False)
+    if kind == 2:  # balanced one-hot columns
+        return Table(np.tile(np.eye(times + 6), (int(rng.integers(3, 8)), 1)), k)
+    n, p = _size(rng, columns=(40, 160))
+    n = max(n, p + 2)
+    return Table(_with_variances(rng, n, p, np.r_[[2.0] * times, np.linspace(1.9, 0.1, p - times)]), k)
+
+
+def giant(rng):
+    """One value far above all others, among which those kept are hardly above those left out."""
+    n, p = _size(rng)
+    side, k = min(n - 1, p), _few(rng, n, p)
+    edge = min(k + int(rng.integers(0, 3)), side - 1)
+    rest = np.r_[np.ones(edge), np.linspace(0.99, 0.0, side - 1 - edge)] * (1 - 1e-7 * np.arange(side - 1))
+    values = np.r_[10.0 ** rng.uniform(4, 13), rest]
+    if rng.random() < 0.5:
+        return Table(np.diag(np.sqrt(values)), k, center=False)
+    return Table(_with_variances(rng, n, p, values), k)
+
+
+def _id_column(rng, n):
+    return [
+        np.arange(n) * 1e3,
+        np.arange(1.0, n + 1),
+        rng.integers(0, 10**9, n).astype(float),
+        1.7e9 + np.sort(rng.integers(0, 10**6, n)),
+        rng.permutation(n) + 1e6,
+    ][rng.integers(5)]
+
+
+def ids(rng):
+    """A table as it comes from a database: measurements, and one column that numbers the rows."""
+    n, p = _size(rng)
+    measured = [
+        lambda: rng.random((n, p)),
+        lambda: rng.standard_normal((n, p)) * 10.0 ** rng.uniform(-2, 2, p),
+        lambda: rng.poisson(3, (n, p)).astype(float),
+    ][rng.integers(3)]()
+    measured[:, rng.integers(p)] = _id_column(rng, n)
+    return Table(measured, _few(rng, n, p))
+
+
+def _scaled_columns(rng, decades):
+    n, p = _size(rng)
+    base = rng.standard_normal((n, 4)) @ rng.standard_normal((4, p)) + rng.standard_normal((n, p))
+    base /= base.std(axis=0)
+    return Table(base * 10.0 ** rng.uniform(-decades, decades, p), _few(rng, n, p))
+
+
+def wild_columns(rng):
+    return _scaled_columns(rng, 8)
+
+
+def mild_columns(rng):
+    return _scaled_columns(rng, 2.9)
+
+
+def offsets(rng):
+    """Means far from 0, subtracted or not."""
+    n, p = _size(rng)
+    X = rng.standard_normal((n, p)) * rng.uniform(0.5, 2, p)
+    size = 10.0 ** rng.uniform(1, 7)
+    mean = size * (np.ones(p) if rng.random() < 0.5 else rng.standard_normal(p))
+    return Table(X + mean, _few(rng, n, p), center=bool(rng.random() < 0.5))
+
+
+def duplicates(rng):
+    """Near-duplicate columns (of 1e-12 to 1e-2) and constant ones."""
+    n, p = _size(rng)
+    X = rng.standard_normal((n, p)) * rng.uniform(0.5, 2, p)
+    copies = rng.permutation(p)[: p // 2]
+    X[:, copies] = X[:, [copies[0]]] + 10.0 ** rng.uniform(-12, -2) * rng.standard_normal((n, len(copies)))
+    X[:, rng.permutation(p)[: p // 8]] = rng.choice([0.0, 0.1, 1e6])
+    return Table(X, _few(rng, n, p))
+
+
+def deficient(rng):
+    """Rank below k."""
+    n, p = _size(rng)
+    rank = int(rng.integers(1, 9))
+    X = rng.standard_normal((n, rank)) @ rng.standard_normal((rank, p))
+    if rng.random() < 0.3:
+        X = np.round(3 * X)
+    return Table(X, min(rank + int(rng.integers(1, 6)), min(n, p) // 2))
+
+
+def noise(rng):
+    """Nothing but noise: variances crowd at the edge (Marchenko & Pastur), and k cuts through the crowd."""
+    n, p = _size(rng)
+    return Table(rng.standard_normal((n, p)), _few(rng, n, p), scale=bool(rng.random() < 0.3))
+
+
+def counts(rng):
+    n, p = _size(rng)
+    return Table(rng.poisson(rng.gamma(0.5, 4, p) + 0.05, (n, p)).astype(float), _few(rng, n, p))
+
+
+def smooth(rng):
+    """Spectra of a few substances: neighbouring columns hardly differ, and variances fall fast."""
+    n, p = _size(rng)
+    at = np.linspace(0, 1, p)
+    peaks = np.exp(-(((at - rng.random((5, 1))) / rng.uniform(0.02, 0.2, (5, 1))) ** 2))
+    X = rng.gamma(2, 1, (n, 5)) @ peaks + 10.0 ** rng.uniform(-8, -2) * rng.standard_normal((n, p))
+    return Table(X, _few(rng, n, p), scale=bool(rng.random() < 0.2))
+
+
+def diagonal(rng):
+    side = int(rng.integers(60, 400))
+    values = [np.linspace(1, 0, side), 1 / np.arange(1.0, side + 1), 0.8 ** np.arange(side)][rng.integers(3)]
+    return Table(np.diag(np.sqrt(values)), _few(rng, side), center=False)
+
+
+def covariance(rng):
+    """A matrix for `fit_covariance`."""
+    p = int(rng.integers(3, 60))
+    n = int(rng.integers(2, 3 * p + 3))
+    S = np.atleast_2d(
+        np.cov(
+            rng.standard_normal((n, p)) * 10.0 ** rng.uniform(*[(-2, 2), (0, 0.1)][rng.integers(2)], p), rowvar=False
+        )
+    )
+    if rng.random() < 0.3:
+        scale = np.sqrt(S.diagonal())
+        S = S / np.outer(scale, scale)
+    S = (S + S.T) / 2
+    k = int(rng.integers(1, min(p, n + 2) + 1))
+    return Table(S, k, matrix=True)
+
+
+def _reflected(rng, n, p, values):
+    """(n, p) with these squared singular values: a diagonal between reflections, which are cheap at any size."""
+    X = np.zeros((n, p))
+    np.fill_diagonal(X, np.sqrt(values))
+    for side in range(2):
+        for _ in range(3):
+            v = rng.standard_normal(len(X))
+            v /= np.linalg.norm(v)
+            X -= np.outer(2 * v, v @ X)
+        X = X.T.copy() if side == 0 else X.T
+    return np.ascontiguousarray(X)
+
+
+def large(rng):
+    """Sizes from which a default call takes krylov."""
+    n, p = int(rng.integers(1010, 1200)), int(rng.integers(1002, 1060))
+    k, side = int(rng.integers(2, 16)), min(n, p)
+    kind = rng.integers(10)
+    if kind < 5:
+        X = rng.random((n, p)) if rng.random() < 0.3 else rng.standard_normal((n, p))
+        if kind == 0:
+            X[:, 0] = _id_column(rng, n)
+        elif kind == 1:
+            X[:, : int(rng.integers(1, 5))] *= 10.0 ** rng.uniform(2, 7)
+        elif kind == 2:
+            return Table(X + 10.0 ** rng.uniform(1, 4), k, center=False)
+        elif kind == 3:
+            X *= 10.0 ** rng.uniform(-2.9, 2.9, p)
+        return Table(X, k)
+    if kind == 5:
+        return Table(np.diag(np.sqrt(np.r_[[2.0] * 12, np.linspace(1.9, 0, side - 12)])), 12, center=False)
+    if kind == 6:
+        values = np.r_[1e8, np.ones(k), np.linspace(0.99, 0, side - k - 1)]
+        return Table(np.diag(np.sqrt(values)), k + 1, center=False)
+    if kind == 7:
+        return Table(rng.poisson(rng.gamma(0.3, 1, p) + 0.02, (n, p)).astype(float), k)
+    fall = 10.0 ** -np.linspace(0, rng.uniform(3, 12), side) if kind == 8 else np.arange(1.0, side + 1) ** -0.5
+    return Table(_reflected(rng, n, p, fall), k, center=False)
+
+
+# --- how a table is given, and to which solver ----------------------------------------------------
+
+FORMS = {  # name: what is given to fit, of the dense table
+    "array": lambda X, rng: X,
+    "columns": lambda X, rng: np.asfortranarray(X),
+    "float32": lambda X, rng: X,  # the table itself is rounded first
+    "csr": lambda X, rng: scipy.sparse.csr_array(X),
+    "shards": lambda X, rng: shards(X, sizes=(1, 3, 50, 500)),
+    "dask": lambda X, rng: _as_dask(X, int(rng.integers(1, 4))),
+}
+FORM_SHARES = {"array": 0.52, "columns": 0.05, "float32": 0.18, "csr": 0.1, "shards": 0.1, "dask": 0.05}
+SOLVER_SHARES = {"auto": 0.5, "krylov": 0.28, "eigh": 0.09, "svd": 0.08, "optimize": 0.05}
+
+
+def _as_dask(X, blocks):
+    import dask.array  # an optional part: the other forms do without
+
+    dask.config.set(scheduler="synchronous")
+    return dask.array.from_array(X, chunks=(-(-len(X) // blocks), -1))
+
+
+def _drawn(rng, shares):
+    return str(rng.choice(list(shares), p=list(shares.values())))
+
+
+@dataclass
+class PcaProblem:
+    """A table, the form in which it is given, and the solver that is asked."""
+
+    family: str
+    seed: int
+    table: Table
+    form: str
+    solver: str
+
+    @property
+    def name(self):
+        n, p = self.table.X.shape
+        rest = "".join(f", {word}" for word in ("center=False",) if not self.table.center)
+        rest += ", scale=True" if self.table.scale else ""
+        return f'{self.form} {n}x{p}, PCA({self.table.k}, solver="{self.solver}"{rest})'
+
+    @property
+    def ordinary(self):
+        return self.table.is_ordinary
+
+    def fit(self):
+        options = {} if self.solver == "auto" else {"solver": self.solver}
+        for word, default in {"center": True, "scale": False}.items():
+            if getattr(self.table, word) != default:
+                options[word] = not default
+        pca = PCA(self.table.k, random_state=self.seed, **options)
+        if self.table.matrix:
+            return pca.fit_covariance(self.table.X)
+        given = FORMS[self.form](self.table.X, np.random.default_rng(self.seed))
+        return pca.fit(given)
+
+    def holds(self, pca):
+        return bool(pca.certificate_.holds)
+
+    def faults(self, pca):
+        return faults(self.table, pca)
+
+
+def _pca_problem(make, family, seed, rng):
+    table = make(rng)
+    form, solver = _drawn(rng, FORM_SHARES), _drawn(rng, SOLVER_SHARES)
+    if table.matrix:
+        form, solver = ("float32" if form == "float32" else "array"), "auto"
+    if make is large:
+        form, solver = ("array" if form == "dask" else form), "auto"
+    if solver == "optimize" and form in ("dask", "shards"):  # steps by the thousand, each a pass
+        form = "array"
+    if form == "float32":
+        table.X = table.X.astype(np.float32)
+    return PcaProblem(family, seed, table, form, solver)
+
+
+# --- tables with gaps, for probabilistic PCA ------------------------------------------------------
+
+
+def _signal(rng, n, p, k):
+    return rng.standard_normal((n, k)) @ rng.standard_normal((k, p)) * rng.uniform(0.5, 2) + rng.standard_normal((n, p))
+
+
+def scattered_gaps(rng, seen):
+    seen[:] = rng.random(seen.shape) > rng.choice([0.0, 0.1, 0.3, 0.5, 0.65])
+
+
+def half_gaps(rng, seen):
+    """Half of the columns in some rows, the other half in the others: never together."""
+    rows, columns = rng.integers(len(seen) // 4, 3 * len(seen) // 4), rng.integers(1, seen.shape[1])
+    seen[:rows, :columns] = seen[rows:, columns:] = False
+
+
+def batch_gaps(rng, seen):
+    """One column was measured in a batch of its own."""
+    rows = rng.integers(5, len(seen) // 2)
+    seen[:rows, 1:] = seen[rows:, 0] = False
+
+
+def single_gaps(rng, seen):
+    """One cell in each row."""
+    seen[:] = np.arange(seen.shape[1]) == rng.integers(0, seen.shape[1], (len(seen), 1))
+
+
+def chain_gaps(rng, seen):
+    """Blocks of neighbouring columns, one block in each row: those of different ends are never seen together."""
+    width = int(rng.integers(2, max(3, seen.shape[1] // 2 + 1)))
+    start = rng.integers(0, seen.shape[1] - width + 1, (len(seen), 1))
+    column = np.arange(seen.shape[1])
+    seen[:] = (column >= start) & (column < start + width)
+
+
+def _gaps_problem(make, family, seed, rng):
+    n, p = int(rng.integers(40, 120)), int(rng.integers(4, 9))
+    k = int(rng.integers(1, min(3, p - 2) + 1))
+    seen = np.ones((n, p), dtype=bool)
+    make(rng, seen)
+    seen[np.arange(n), rng.integers(0, p, n)] |= ~seen.any(axis=1)
+    scales = 10.0 ** rng.uniform(-0.5, 0.5, p) if rng.random() < 0.5 else 1.0
+    X = np.where(seen, _signal(rng, n, p, k) * scales + rng.normal(0, 3, p), np.nan)
+    X = X[:, np.sum(seen, axis=0) >= 3]  # of a column seen once or twice the noise has no bound below
+    return GapsProblem(family, seed, X[np.isfinite(X).any(axis=1)], k)
+
+
+class ObservedLikelihood:
+    """Log-likelihood of the observed cells of X under N(mean, W W' + noise I), and its gradient; slow and plain.
+
+    Each pattern of gaps has its own matrix: the model's where cells are seen, the identity elsewhere, whose inverse and
+    determinant are those of the seen part alone.
+    """
+
+    def __init__(self, X):
+        self.masks, which = np.unique(np.isfinite(X), axis=0, return_inverse=True)  # (patterns, p)
+        self.which, self.seen = which.ravel(), np.isfinite(X)
+        self.X = np.where(self.seen, X, 0.0)
+        self.counts = np.bincount(self.which)
+        self.constant = -0.5 * self.seen.sum() * np.log(2 * np.pi)
+
+    def __call__(self, W, mean, noise):
+        """Value, and gradient by W, mean and noise."""
+        p = len(mean)
+        both = self.masks[:, :, None] & self.masks[:, None, :]
+        C = np.where(both, W @ W.T + noise * np.eye(p), np.eye(p))  # (patterns, p, p)
+        inverse = np.linalg.inv(C)
+        away = np.where(self.seen, self.X - mean, 0.0)
+        pulled = np.einsum("nij,nj->ni", inverse[self.which], away)  # C^-1 (x - mean), 0 where a cell is missing
+        logdet = np.linalg.slogdet(C)[1]
+        value = self.constant - 0.5 * (self.counts @ logdet + np.sum(away * pulled))
+        inside = np.where(both, inverse, 0.0)
+        G = 0.5 * (pulled.T @ pulled - np.einsum("g,gij->ij", self.counts, inside))  # by C
+        return value, 2 * G @ W, pulled.sum(axis=0), np.trace(G)
+
+
+def best_of_complete(X, k):
+    """The largest log-likelihood of a table without gaps (Tipping & Bishop 1999)."""
+    n, p = X.shape
+    values = np.linalg.svd(centered_longdouble(X).astype(float), compute_uv=False) ** 2 / n
+    noise = np.r_[values[k:], np.zeros(p - len(values))].mean()
+    return -n / 2 * (p * np.log(2 * np.pi) + np.log(values[:k]).sum() + (p - k) * np.log(noise) + p)
+
+
+NUDGE = 1e-2  # one unit of what the climber moves: this share of the standard deviation of the cells
+REACH = 50.0  # units that a parameter may move: half a standard deviation, which is what local means here
+
+
+@dataclass
+class GapsProblem:
+    """A table with gaps and a number of components for probabilistic PCA."""
+
+    family: str
+    seed: int
+    X: np.ndarray
+    k: int
+    form: str = "array"
+    solver: str = "em"
+
+    @property
+    def name(self):
+        return f"{self.X.shape[0]}x{self.X.shape[1]}, {np.isnan(self.X).mean():.0%} missing, ProbabilisticPCA({self.k})"
+
+    @cached_property
+    def ordinary(self):
+        return ordinary_gaps(self.X, self.k)
+
+    def fit(self):
+        return ProbabilisticPCA(self.k, random_state=self.seed).fit(self.X)
+
+    def holds(self, model):
+        return bool(model.certificate_.holds)
+
+    def faults(self, model):
+        """Whether the model is no local maximum: what a climber gains from it, and from small nudges of it."""
+        likelihood = ObservedLikelihood(self.X)
+        at = likelihood(model.weights_, model.mean_, model.noise_variance_)[0]
+        allowed = gain_allowed(np.isfinite(self.X).sum())
+        found = []
+        if not abs(at - model.log_likelihood_) <= allowed:
+            found.append(f"the likelihood is {at:.6g}, not {model.log_likelihood_:.6g}")
+        if np.all(np.isfinite(self.X)) and not best_of_complete(self.X, self.k) - at <= allowed:
+            found.append(f"the likelihood is {at:.6g}, the largest {best_of_complete(self.X, self.k):.6g}")
+        gain = self.local_gain(likelihood, model)
+        if not gain <= allowed:
+            found.append(f"{gain:.3g} nats are to be had nearby, {allowed:.1e} allowed")
+        return found
+
+    def local_gain(self, likelihood, model):
+        """The most that climbing within reach gains, in nats.
+
+        Starts are the answer itself, two random nudges of it, and nudges to both sides along the direction of most
+        curvature: a saddle is left along it, where a gradient is too small to be followed.
+        """
+        (p, k), rng = model.weights_.shape, np.random.default_rng(self.seed)
+        unit = NUDGE * float(np.nanstd(self.X - np.nanmean(self.X, axis=0)))
+
+        def downhill(y):
+            W = model.weights_ + unit * y[: p * k].reshape(p, k)
+            noise = model.noise_variance_ * np.exp(NUDGE * y[-1])
+            value, *by = likelihood(W, model.mean_ + unit * y[p * k : -1], noise)
+            return -value, -np.r_[unit * by[0].ravel(), unit * by[1], NUDGE * noise * by[2]]
+
+        zero = np.zeros(p * k + p + 1)
+        step = 1e-2 * np.eye(len(zero))
+        hessian = np.array([downhill(e)[1] - downhill(-e)[1] for e in step]) / 2e-2
+        steepest = np.linalg.eigh((hessian + hessian.T) / 2)[1][:, 0]
+        nudges = [zero, steepest, -steepest, *(rng.standard_normal((2, len(zero))) / np.sqrt(len(zero)))]
+        ends = [
+            scipy.optimize.minimize(
+                downhill, 0.1 * nudge, jac=True, method="L-BFGS-B", bounds=[(-REACH, REACH)] * len(zero)
+            ).fun
+            for nudge in nudges
+        ]
+        return downhill(zero)[0] - min(ends)
+
+
+# --- sparse components ----------------------------------------------------------------------------
+
+
+def _sparse_matrix(rng, kind):
+    """A covariance of p = 4 to 9 features."""
+    p = int(rng.integers(4, 10))
+    X = rng.standard_normal((2 * p, p))
+    if kind == "tied":
+        return [
+            lambda: np.cov(np.tile(np.eye(p), (3, 1)), rowvar=False),  # balanced one-hot
+            lambda: (1 + 1 / (p - 1)) * np.eye(p) - 1 / (p - 1),  # corners of a simplex
+            lambda: np.eye(p) + rng.choice([0.0, 0.5, 1.0]) * (1 - np.eye(p)),  # all alike
+            lambda: np.cov(X[:, rng.integers(0, p // 2, p)], rowvar=False),  # columns that come twice
+        ][rng.integers(4)]()
+    if kind == "scaled":
+        X = X * 10.0 ** rng.uniform(-8, 8, p)
+    if kind == "low rank":
+        X = X[:, :2] @ rng.standard_normal((2, p))
+    S = np.cov(X, rowvar=False)
+    return (S + S.T) / 2
+
+
+def _sparse_problem(kind, family, seed, rng):
+    S = _sparse_matrix(rng, kind)
+    p, options = len(S), {"deflation": str(rng.choice(["schur", "projection", "generalised", "hotelling"]))}
+    names = [name for name in ("include", "exclude", "nonnegative", "groups") if rng.random() < 0.3]
+    nonzeros, given = cardinality_problems.constraints(seed, p, int(rng.integers(1, p + 1)), names)
+    allowed = p - len(given.get("exclude", ()))
+    options |= given | {"nonzeros": min(nonzeros, allowed), "n_components": int(rng.integers(1, 4))}
+    return SparseProblem(family, seed, S, options)
+
+
+@dataclass
+class SparseProblem:
+    """A covariance and restrictions for sparse components by number of features, with proofs."""
+
+    family: str
+    seed: int
+    S: np.ndarray
+    options: dict = field(default_factory=dict)
+    form: str = "matrix"
+    solver: str = "certify"
+
+    @property
+    def name(self):
+        words = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
+        return f"p = {len(self.S)}, SparsePCA({words})"
+
+    @property
+    def ordinary(self):
+        """Scales as above, no two features of the same variance, and full rank, so that something is left to all."""
+        scales, values = np.sqrt(self.S.diagonal()), np.linalg.eigvalsh(self.S)
+        apart = np.diff(np.sort(scales)) > 1e-9 * scales.max()
+        within = (scales > ORDINARY_SCALES[0]) & (scales < ORDINARY_SCALES[1])
+        return bool(np.all(within) and np.all(apart) and values[0] > 1e-9 * values[-1])
+
+    def fit(self):
+        return SparsePCA(certify=True, random_state=self.seed, **self.options).fit_covariance(self.S)
+
+    def holds(self, sparse):
+        return bool(np.all(sparse.certificate_.proved))
+
+    def faults(self, sparse):
+        """What is wrong with components, bounds and proofs, each component on what those before it left."""
+        left, found = self.S.astype(np.longdouble), []
+        for j, v in enumerate(sparse.components_.astype(float)):
+            remainder = np.asarray(sparse.deflated_covariance(self.S, j), dtype=float)
+            rounding = 100 * len(v) * np.finfo(float).eps * np.abs(self.S).max() * (j > 0)
+            if not np.abs(remainder - left).max() <= rounding:
+                found.append(f"component {j + 1} is about another matrix")
+            found += [
+                f"component {j + 1}: {fault}" for fault in self.component_faults(sparse.certificate_, j, v, remainder)
+            ]
+            left = deflated(left, sparse.components_[: j + 1].astype(np.longdouble), self.options["deflation"])
+        return found
+
+    def component_faults(self, certificate, j, v, S):
+        limits = {
+            key: self.options[key] for key in ("include", "exclude", "nonnegative", "groups") if key in self.options
+        }
+        best = cardinality_problems.optimum(S, self.options["nonzeros"], **limits)
+        lower, upper = float(certificate.lower[j]), float(certificate.upper[j])
+        slack = 1e-9 * abs(best) + 1e-14 * np.abs(S).max()
+        value = float(v @ S @ v)
+        trials = {
+            f"upper bound {upper:.17g} below the optimum {best:.17g}": not upper >= best - slack,
+            f"said to have {lower:.9g}, it has {value:.9g}": not abs(value - lower) <= slack,
+            f"proved best with {value:.9g}, the optimum is {best:.9g}": certificate.proved[j] and value < best - slack,
+            "restrictions are not kept": not self.allows(v),
+            "its proof is refused": not certificates.verify(S, certificate.proofs[j]),
+        }
+        return [sentence for sentence, wrong in trials.items() if wrong]
+
+    def allows(self, v):
+        """Whether a component keeps to the features, the signs and the number it may have."""
+        units = np.asarray(self.options.get("groups", np.arange(len(v))))
+        used = set(units[v != 0]) | set(units[list(self.options.get("include", []))])
+        return (
+            len(used) <= self.options["nonzeros"]
+            and not np.any(v[list(self.options.get("exclude", []))])
+            and not (self.options.get("nonnegative") and np.any(v < 0))
+            and (not np.any(v) or abs(np.linalg.norm(v) - 1) <= ORTHONORMAL)
+        )
+
+
+def deflated(S, components, deflation):
+    """What the last of these components (rows) leaves of S, which those before it left (Mackey 2009)."""
+    v = components[-1]
+    if not np.any(v):
+        return S
+    if deflation == "hotelling":
+        return S - (v @ S @ v) * np.outer(v, v)
+    if deflation == "schur":
+        image = S @ v
+        return S - np.outer(image, image) / (v @ image) if v @ image > 0 else S
+    if deflation == "generalised":  # the part that is orthogonal to those before
+        for _ in range(2):
+            for before in _orthonormal_rows(components[:-1]):
+                v = v - (before @ v) * before
+        v = v / np.sqrt(v @ v)
+    S = S - np.outer(v, v @ S)
+    return S - np.outer(S @ v, v)
+
+
+def _orthonormal_rows(rows):
+    """Gram and Schmidt, twice, in the precision of the rows."""
+    basis = []
+    for row in rows:
+        for before in 2 * basis:
+            row = row - (before @ row) * before
+        length = np.sqrt(row @ row)
+        if length > 1e-12:
+            basis.append(row / length)
+    return basis
+
+
+# --- the bench ------------------------------------------------------------------------------------
+
+PCA_FAMILIES = (
+    graded,
+    clustered,
+    tied,
+    giant,
+    ids,
+    wild_columns,
+    mild_columns,
+    offsets,
+    duplicates,
+    deficient,
+    noise,
+    counts,
+    smooth,
+    diagonal,
+    covariance,
+    large,
+)
+GAPS_FAMILIES = (scattered_gaps, half_gaps, batch_gaps, single_gaps, chain_gaps)
+SPARSE_KINDS = ("random", "tied", "scaled", "low rank")
+
+FAMILIES = (
+    {make.__name__.replace("_", " "): functools.partial(_pca_problem, make) for make in PCA_FAMILIES}
+    | {make.__name__.replace("_", " "): functools.partial(_gaps_problem, make) for make in GAPS_FAMILIES}
+    | {f"sparse {kind}": functools.partial(_sparse_problem, kind) for kind in SPARSE_KINDS}
+)
+RARE = {"large": 3}  # a fit and its truth take a second: one in so many of the others
+
+SEED = 1  # of the 300 fits that always run
+LIARS_SEEDS = (2, 3, 4, 5, 6)  # of the soak, 1000 fits each; --seed takes any other
+
+
+def problem(family, seed):
+    """The problem of a family with this seed."""
+    return FAMILIES[family](family, seed, np.random.default_rng([zlib.crc32(family.encode()), seed]))
+
+
+def problems(seed, fits, family=None):
+    """(family, seed) of so many problems: the families by turns, or the one named."""
+    names = itertools.cycle(FAMILIES if family is None else [family])
+    rounds = itertools.count(seed * 100_000)
+    chosen = ((name, at) for at, name in zip(rounds, names) if family or _due(name, at))
+    return list(itertools.islice(chosen, fits))
+
+
+def _due(name, at):
+    return name not in RARE or (at // len(FAMILIES)) % RARE[name] == 0
+
+
+@dataclass
+class Verdict:
+    """What an answer said, and what was found."""
+
+    family: str
+    seed: int
+    posed: object
+    holds: bool
+    faults: list
+    error: str
+    seconds: float
+
+    @property
+    def ordinary(self):
+        return self.posed.ordinary
+
+    @property
+    def lies(self):
+        """Wrong, and says that it is right; the bounds and proofs of sparse components always say something."""
+        return bool(self.faults) and (self.holds or isinstance(self.posed, SparseProblem))
+
+    def __str__(self):
+        said = "; ".join(self.faults) or self.error or ("right" if self.holds else "right, but does not hold")
+        return f'problem("{self.family}", {self.seed}): {self.posed.name}: {said}'
+
+
+def judge(family, seed):
+    """Fit a problem and judge the answer.
+
+    Warnings to users are legitimate here (rank, iteration limits, columns never seen together); any other warning, and
+    any exception, is an error of the fit.
+    """
+    posed = problem(family, seed)
+    model, error, found = None, "", []
+    begin = time.perf_counter()
+    try:
+        with only_user_warnings():
+            model = posed.fit()
+    except Exception as problem_of_the_fit:
+        error = f"{type(problem_of_the_fit).__name__}: {problem_of_the_fit}"
+    seconds = time.perf_counter() - begin
+    if model is not None:
+        found = posed.faults(model)
+    holds = model is not None and posed.holds(model)
+    return Verdict(family, seed, posed, holds, found, error, seconds)
+
+
+def table_of(verdicts, by="family"):
+    """Lines: for each family (or solver, or form) fits, hold, right, lies, ordinary that hold, errors, seconds."""
+    groups = {}
+    for verdict in verdicts:
+        groups.setdefault(getattr(verdict.posed, by), []).append(verdict)
+    rows = [(name, *_summary(some)) for name, some in groups.items()] + [("all", *_summary(verdicts))]
+    titles = (by, "fits", "hold", "right", "lies", "ordinary", "of these hold", "errors", "seconds")
+    widths = [max(len(str(row[i])) for row in [titles, *rows]) for i in range(len(titles))]
+    return [
+        "  ".join(f"{cell!s:<{w}}" if i == 0 else f"{cell!s:>{w}}" for i, (cell, w) in enumerate(zip(row, widths)))
+        for row in [titles, *rows]
+    ]
+
+
+def _summary(verdicts):
+    ordinary = [verdict for verdict in verdicts if verdict.ordinary]
+    return (
+        len(verdicts),
+        sum(verdict.holds for verdict in verdicts),
+        sum(not verdict.faults and not verdict.error for verdict in verdicts),
+        sum(verdict.lies for verdict in verdicts),
+        len(ordinary),
+        sum(verdict.holds for verdict in ordinary),
+        sum(bool(verdict.error) for verdict in verdicts),
+        f"{sum(verdict.seconds for verdict in verdicts):.1f}",
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--fits", type=int, default=300)
+    parser.add_argument("--family", choices=list(FAMILIES))
+    parser.add_argument("--by", choices=["family", "solver", "form"], default="family")
+    parser.add_argument("--verbose", action="store_true", help="name each ordinary problem that does not hold too")
+    given = parser.parse_args()
+    verdicts = [judge(*which) for which in problems(given.seed, given.fits, given.family)]
+    print("\n".join(table_of(verdicts, given.by)))
+    for verdict in verdicts:
+        if verdict.lies:
+            print("LIES", verdict)
+        elif verdict.error:
+            print("error", verdict)
+        elif given.verbose and verdict.ordinary and not verdict.holds:
+            print("does not hold", verdict)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,252 @@
+"""An answer that says it is right, is right: 300 hard problems here, 5000 in the soak (tests/liars.py)."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import liars
+from helpers import data_with_spectrum
+
+# --- the rule -------------------------------------------------------------------------------------
+
+KINDS = {  # of the families, by what is fitted
+    "pca": [make.__name__.replace("_", " ") for make in liars.PCA_FAMILIES],
+    "gaps": [make.__name__.replace("_", " ") for make in liars.GAPS_FAMILIES],
+    "sparse": [f"sparse {kind}" for kind in liars.SPARSE_KINDS],
+}
+
+
+def check(verdicts):
+    """Holds implies right, nothing breaks, and 99 of 100 ordinary problems hold."""
+    table = "\n".join(liars.table_of(verdicts))
+    print(table)
+    found = [f"lies: {verdict}" for verdict in verdicts if verdict.lies]
+    found += [f"breaks: {verdict}" for verdict in verdicts if verdict.error]
+    assert not found, "\n".join([f"{len(found)} of {len(verdicts)}", *found, table])
+    ordinary = [verdict for verdict in verdicts if verdict.ordinary]
+    silent = [str(verdict) for verdict in ordinary if not verdict.holds]
+    assert len(silent) <= (1 - liars.ORDINARY_SHARE) * len(ordinary), "\n".join([*silent, table])
+
+
+@pytest.mark.needs("dask")
+@pytest.mark.parametrize("kind", KINDS)
+def test_liars_none_in_300_fits(kind):
+    chosen = [which for which in liars.problems(liars.SEED, 300) if which[0] in KINDS[kind]]
+    check([liars.judge(*which) for which in chosen])
+
+
+@pytest.mark.soak
+@pytest.mark.needs("dask")
+@pytest.mark.parametrize("seed", liars.LIARS_SEEDS)
+def test_liars_none_in_5000_fits(seed):
+    check([liars.judge(*which) for which in liars.problems(seed, 5000 // len(liars.LIARS_SEEDS))])
+
+
+def test_liars_problems_come_again():
+    for family in liars.FAMILIES:
+        first, again = liars.problem(family, 5), liars.problem(family, 5)
+        assert first.name == again.name
+    assert len(set(liars.problems(1, 300))) == 300
+    assert {family for family, _ in liars.problems(1, 300)} == set(liars.FAMILIES)
+
+
+# --- the judge of PCA, on answers made by LAPACK --------------------------------------------------
+
+
+def answer(X, k, dtype=float, **details):
+    """Components and variances of X as a fit returns them."""
+    values, rows = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[1:]
+    variances = values**2 / (len(X) - 1)
+    return SimpleNamespace(
+        components_=rows[:k].astype(dtype),
+        explained_variance_=variances[:k].astype(dtype),
+        explained_variance_ratio_=(variances[:k] / variances.sum()).astype(dtype),
+        certificate_=SimpleNamespace(details=details),
+    )
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).standard_normal((60, 12)) * np.linspace(3, 1, 12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [1, 5, 12])
+def test_liars_judge_lets_right_answers_pass(X, k, dtype):
+    X = X.astype(dtype)
+    stated = {"floor": np.full(k, 1e-14), "left out": 0.05, "miss": 1e-4}
+    assert liars.faults(liars.Table(X, k), answer(X.astype(float), k, dtype)) == []
+    assert liars.faults(liars.Table(X, k), answer(X.astype(float), k, dtype, **stated)) == []
+
+
+def _another_component(pca, X):
+    wider = answer(X, 6)
+    for name in ("components_", "explained_variance_", "explained_variance_ratio_"):
+        setattr(pca, name, np.delete(getattr(wider, name), 2, axis=0))
+
+
+def _turned_within(pca, X):
+    pca.components_[:2] = np.array([[0.8, 0.6], [-0.6, 0.8]]) @ pca.components_[:2]
+
+
+WRONGS = {  # what is done to a right answer: what the judge says
+    "was left out": _another_component,
+    "variances along components": _turned_within,
+    "variances off": lambda pca, X: pca.explained_variance_.__imul__(1 + 3e-5),
+    "ratios": lambda pca, X: pca.explained_variance_ratio_.__imul__(1.001),
+    "V'V - I": lambda pca, X: pca.components_.__setitem__(0, pca.components_[0] + 1e-7 * pca.components_[1]),
+    "not finite": lambda pca, X: pca.explained_variance_.__setitem__(4, np.nan),
+    "a floor of": lambda pca, X: pca.certificate_.details.update(floor=np.full(5, np.inf)),
+    "may be left out": lambda pca, X: pca.certificate_.details.update({"left out": 0.2}),
+    "with probability": lambda pca, X: pca.certificate_.details.update({"miss": 0.01}),
+    "components and": lambda pca, X: setattr(pca, "components_", pca.components_[:4]),
+}
+
+
+@pytest.mark.parametrize("sentence", WRONGS)
+def test_liars_judge_sees_each_wrong(X, sentence):
+    pca = answer(X, 5)
+    WRONGS[sentence](pca, X)
+    assert any(sentence in fault for fault in liars.faults(liars.Table(X, 5), pca))
+
+
+def test_liars_judge_takes_the_statements_at_their_word():
+    """What is stated as possibly left out may be passed over, up to its size; a floor excuses what lies below it."""
+    X = data_with_spectrum(50, 8, np.sqrt([9, 4, 2.06, 2, 1.5, 1, 0.5, 1e-14]))
+    pca, wider = answer(X, 3), answer(X, 4)
+    for name in ("components_", "explained_variance_", "explained_variance_ratio_"):
+        setattr(pca, name, np.delete(getattr(wider, name), 2, axis=0))  # 2 is kept, 2.06 left out
+    assert liars.faults(liars.Table(X, 3), pca)
+    pca.certificate_.details["left out"] = 0.02
+    assert liars.faults(liars.Table(X, 3), pca)
+    pca.certificate_.details["left out"] = 0.04
+    assert liars.faults(liars.Table(X, 3), pca) == []
+
+    pca = answer(X, 8)
+    pca.explained_variance_[7] = 3e-14
+    assert liars.faults(liars.Table(X, 8), pca)
+    pca.certificate_.details["floor"] = np.full(8, 1e-13)
+    assert liars.faults(liars.Table(X, 8), pca) == []
+
+
+def test_liars_judge_knows_data_far_from_zero():
+    """The truth is of the stored values, centred in extended precision."""
+    X = np.random.default_rng(3).standard_normal((80, 6))
+    far = X + 2.0**30
+    assert np.allclose(liars.Table(far, 3).spectrum, liars.Table(far - 2.0**30, 3).spectrum, rtol=1e-12)
+
+
+# --- ordinary -------------------------------------------------------------------------------------
+
+
+def _is_ordinary(X, k=3, **options):
+    return liars.Table(X, k, **options).is_ordinary
+
+
+def test_liars_ordinary_is_what_people_have(X):
+    numbers = np.arange(60.0)[:, None]
+    assert _is_ordinary(X)
+    assert _is_ordinary(X + 1e3, center=False)
+    assert _is_ordinary(X.astype(np.float32))
+    assert _is_ordinary(np.c_[X, numbers * 1e3])
+    assert _is_ordinary(np.c_[X * 1e-2, 1.7e9 + numbers * 1e3])
+    assert _is_ordinary(np.c_[X, np.ones(60)])
+    assert _is_ordinary(np.cov(X.T), matrix=True)
+
+
+def test_liars_ordinary_is_not_everything(X):
+    assert not _is_ordinary(np.c_[X, np.arange(60) * 1e6, np.arange(60) * 1e6])
+    assert not _is_ordinary(X * 1e-5)
+    assert not _is_ordinary(X + 1e8)
+    assert not _is_ordinary((X + 1e5).astype(np.float32))
+    assert not _is_ordinary(np.diag(np.sqrt([3.0, 2, 2, 1])), center=False)  # tied within
+    assert not _is_ordinary(np.diag(np.sqrt([4.0, 3, 2, 2])), center=False)  # tied at the edge
+    assert not _is_ordinary(X[:, :2] @ X[:2, :])  # k beyond the rank
+    assert not _is_ordinary(np.diag([3.0, 2, 2, 1]), matrix=True)
+
+
+# --- the judge of probabilistic PCA ---------------------------------------------------------------
+
+
+@pytest.fixture
+def gaps():
+    """Two halves of the columns that are never seen together."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 6)) * 2 + rng.standard_normal((60, 6))
+    X[:30, :3] = X[30:, 3:] = np.nan
+    return X
+
+
+def test_liars_likelihood_is_the_density_of_what_is_seen(gaps):
+    rng = np.random.default_rng(1)
+    W, mean, noise = rng.standard_normal((6, 2)), rng.standard_normal(6), 0.7
+    C = W @ W.T + noise * np.eye(6)
+    expected = sum(
+        scipy.stats.multivariate_normal(mean[seen], C[np.ix_(seen, seen)]).logpdf(row[seen])
+        for row in gaps
+        for seen in [np.isfinite(row)]
+    )
+    likelihood = liars.ObservedLikelihood(gaps)
+    value, by_W, by_mean, by_noise = likelihood(W, mean, noise)
+    assert value == pytest.approx(expected, rel=1e-12)
+    step, change = 1e-6, rng.standard_normal((6, 2))
+    ahead, back = (likelihood(W + sign * step * change, mean, noise)[0] for sign in (1, -1))
+    assert (ahead - back) / (2 * step) == pytest.approx(np.sum(by_W * change), rel=1e-6)
+    ahead, back = (likelihood(W, mean + sign * step, noise)[0] for sign in (1, -1))
+    assert (ahead - back) / (2 * step) == pytest.approx(by_mean.sum(), rel=1e-6)
+    ahead, back = (likelihood(W, mean, noise + sign * step)[0] for sign in (1, -1))
+    assert (ahead - back) / (2 * step) == pytest.approx(by_noise, rel=1e-6)
+
+
+def _climbed(X, W, steps=4000):
+    """A maximum by plain steps uphill, as a fitted model."""
+    likelihood, mean, noise = liars.ObservedLikelihood(X), np.nanmean(X, axis=0), np.nanvar(X)
+    for _ in range(steps):
+        value, by_W, by_mean, by_noise = likelihood(W, mean, noise)
+        W, mean, noise = W + 2e-3 * by_W, mean + 2e-3 * by_mean, noise * np.exp(2e-3 * noise * by_noise)
+    return SimpleNamespace(weights_=W, mean_=mean, noise_variance_=noise, log_likelihood_=value)
+
+
+def test_liars_climber_leaves_a_saddle_and_stays_at_a_maximum(gaps):
+    posed = liars.GapsProblem("by hand", 0, gaps, 1)
+    W = np.random.default_rng(2).standard_normal((6, 1))
+    assert posed.faults(_climbed(gaps, W)) == []
+    W[3:] = 0  # the second half keeps out of it by symmetry, and no gradient says that it should not
+    saddle = _climbed(gaps, W)
+    assert np.all(saddle.weights_[3:] == 0)
+    assert "nearby" in posed.faults(saddle)[0]
+
+
+def test_liars_complete_tables_have_a_known_maximum():
+    X = np.random.default_rng(4).standard_normal((50, 5)) * [3, 2, 1, 1, 1]
+    values, U = np.linalg.eigh(np.cov(X.T, bias=True))
+    noise = values[:-2].mean()
+    W = U[:, -2:] * np.sqrt(values[-2:] - noise)
+    at = liars.ObservedLikelihood(X)(W, X.mean(axis=0), noise)[0]
+    assert at == pytest.approx(liars.best_of_complete(X, 2), rel=1e-12)
+
+
+# --- the judge of sparse components ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("deflation", ["schur", "projection", "generalised", "hotelling"])
+def test_liars_deflation_takes_an_eigenvector_away(deflation):
+    """For eigenvectors all deflations are one: the value goes, the others stay."""
+    S = np.cov(np.random.default_rng(5).standard_normal((30, 5)).T)
+    values, vectors = np.linalg.eigh(S)
+    left = S
+    for j in (1, 2):
+        left = liars.deflated(left, vectors[:, ::-1].T[:j], deflation)
+    assert np.allclose(np.linalg.eigvalsh(left), np.sort(np.r_[0, 0, values[:3]]), atol=1e-13)
+
+
+def test_liars_sparse_judge_sees_a_bound_below_the_optimum():
+    posed = liars.problem("sparse random", 0)
+    certificate = posed.fit().certificate_
+    v, optimum = np.zeros(len(posed.S)), certificate.upper[0]
+    lower = SimpleNamespace(lower=[0.0], upper=[optimum * (1 - 1e-6)], proved=[True], proofs=[certificate.proofs[0]])
+    said = posed.component_faults(lower, 0, v, posed.S)
+    assert any("below the optimum" in fault for fault in said)
+    assert any("proved best" in fault for fault in said)
