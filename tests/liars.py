@@ -271,7 +271,18 @@ def graded(rng):
     return Table(_with_variances(rng, n, p, falls), _few(rng, n, p))
 
 
+def _top_and_rest(rng, top):
+    """Values, decreasing: these, and hundreds below that often begin right under them."""
+    side = int(rng.integers(60, 520))
+    return np.r_[top, np.linspace(rng.choice([0.99, 0.95, 0.5]) * top[-1], 0, side - len(top))]
+
+
 def clustered(rng):
+    if rng.random() < 0.3:  # a crowd larger than any block at the top, the rest close below
+        times = int(rng.integers(9, 15))
+        values = _top_and_rest(rng, 2 - 10.0 ** -rng.uniform(3, 10) * np.arange(times))
+        extra = int(rng.integers(0, 100))
+        return Table(_reflected(rng, len(values) + extra, len(values), values), times, center=False)
     n, p = _size(rng)
     side, k = min(n - 1, p), _few(rng, n, p)
     levels = np.sort(rng.uniform(0.5, 4, 1 + side // int(rng.integers(2, 15))))[::-1]
@@ -286,9 +297,8 @@ def tied(rng):
     k = times + int(rng.integers(-3, 4))
     kind = rng.integers(4)
     if kind == 0:  # exact: a diagonal
-        side = int(rng.integers(60, 400))
-        rest = np.linspace(rng.choice([1.9, 1.0, 0.1]), 0, side - times)
-        return Table(np.diag(np.sqrt(np.r_[[2.0] * times, rest])), k, center=False)
+        values = _top_and_rest(rng, np.full(times, 2.0))
+        return Table(np.diag(np.sqrt(values)), k, center=False)
     if kind == 1:  # exact: the same table again and again along the diagonal
         block = rng.standard_normal((int(rng.integers(3, 9)), int(rng.integers(3, 6))))
         return Table(np.kron(np.eye(times), block), k, center=False)
@@ -301,6 +311,10 @@ def tied(rng):
 
 def giant(rng):
     """One value far above all others, among which those kept are hardly above those left out."""
+    if rng.random() < 0.3:
+        k = int(rng.integers(2, 21))
+        values = np.r_[10.0 ** rng.uniform(4, 13), _top_and_rest(rng, np.ones(k - 1))]
+        return Table(np.diag(np.sqrt(values)), k, center=False)
     n, p = _size(rng)
     side, k = min(n - 1, p), _few(rng, n, p)
     edge = min(k + int(rng.integers(0, 3)), side - 1)
@@ -472,6 +486,7 @@ FORMS = {  # name: what is given to fit, of the dense table
 }
 FORM_SHARES = {"array": 0.52, "columns": 0.05, "float32": 0.18, "csr": 0.1, "shards": 0.1, "dask": 0.05}
 SOLVER_SHARES = {"auto": 0.5, "krylov": 0.28, "eigh": 0.09, "svd": 0.08, "optimize": 0.05}
+HARD_FOR_KRYLOV = {"auto": 0.25, "krylov": 0.6, "eigh": 0.05, "svd": 0.06, "optimize": 0.04}
 
 
 def _as_dask(X, blocks):
@@ -526,7 +541,8 @@ class PcaProblem:
 
 def _pca_problem(make, family, seed, rng):
     table = make(rng)
-    form, solver = _drawn(rng, FORM_SHARES), _drawn(rng, SOLVER_SHARES)
+    shares = HARD_FOR_KRYLOV if make in (clustered, tied, giant, diagonal) else SOLVER_SHARES
+    form, solver = _drawn(rng, FORM_SHARES), _drawn(rng, shares)
     if table.matrix:
         form, solver = ("float32" if form == "float32" else "array"), "auto"
     if make is large:
@@ -575,7 +591,7 @@ def chain_gaps(rng, seen):
 
 
 def _gaps_problem(make, family, seed, rng):
-    n, p = int(rng.integers(40, 120)), int(rng.integers(4, 9))
+    n, p = int(rng.integers(40, 120)), int(rng.integers(4, 11))
     k = int(rng.integers(1, min(3, p - 2) + 1))
     seen = np.ones((n, p), dtype=bool)
     make(rng, seen)
