@@ -8,14 +8,15 @@ import scipy.linalg
 import scipy.stats
 
 import liars
+import liars_tables
 from helpers import data_with_spectrum
 
 # --- the rule -------------------------------------------------------------------------------------
 
 KINDS = {  # of the families, by what is fitted
-    "pca": [make.__name__.replace("_", " ") for make in liars.PCA_FAMILIES],
-    "gaps": [make.__name__.replace("_", " ") for make in liars.GAPS_FAMILIES],
-    "sparse": [f"sparse {kind}" for kind in liars.SPARSE_KINDS],
+    "pca": [make.__name__.replace("_", " ") for make in liars_tables.PCA_FAMILIES],
+    "gaps": [make.__name__.replace("_", " ") for make in liars_tables.GAPS_FAMILIES],
+    "sparse": [f"sparse {kind}" for kind in liars_tables.SPARSE_KINDS],
 }
 
 
