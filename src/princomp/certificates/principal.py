@@ -148,7 +148,9 @@ def certify(V: Array, values: Array, measured: Images, *, tol: float, floor: Arr
     """
     known = np.maximum(values, floor / tol if tol > 0 else floor)  # below that, rounding is all there is to see
     known = np.where(known > 0, known, 1.0)
-    size = np.sqrt(known)
+    # Scores are known to a distance that is one for all; a correlation with scores shorter than that is rounding.
+    distance = float(floor[0]) / np.sqrt(known[0])
+    size = np.maximum(np.sqrt(known), distance / tol if tol > 0 else distance)
     inside = V.T @ measured.images
     outside = np.linalg.norm(measured.images - V @ inside, axis=0) / known
     correlations = measured.gram / np.outer(size, size)

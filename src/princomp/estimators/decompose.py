@@ -153,9 +153,9 @@ def by_eigh(problem: Problem) -> Spectrum:
     values, V, K = eigh.eigh_of_rows(X, k)
     # XX' has the eigenvalues of X'X, and the scores are its eigenvectors.
     scores = statistics.apply(X, V) / np.sqrt(np.where(values > 0, values, 1.0))
-    floor = float(certificates.floor_of_matrix(p, values)[-1])
-    left_out = certificates.left_out_of_matrix(K, scores, values, problem.tol, floor)
-    return _certified("eigh", problem, values, V, left_out)
+    floor = certificates.floor_of_matrix(p, values)
+    left_out = certificates.left_out_of_matrix(K, scores, values, problem.tol, float(floor[-1]))
+    return _certified("eigh", problem, values, V, left_out, floor=floor)
 
 
 def by_svd(problem: Problem) -> Spectrum:
@@ -170,16 +170,19 @@ def _certified(
     values: Array,
     V: Array,
     left_out: certificates.LeftOut,
+    *,
+    floor: Array | None = None,
     result: Result | None = None,
 ) -> Spectrum:
     """Return a spectrum with what one pass over the data measures of it."""
-    floor = certificates.floor_of_data(problem.X, values)
+    if floor is None:
+        floor = certificates.floor_of_data(problem.X, values)
     certificate = certificates.certify(V, values, problem.measure(V), tol=problem.tol, floor=floor)
     certificate = certificates.and_dominance(certificate, values, left_out)
     return Spectrum(solver, values, V, problem.total, certificate, result)
 
 
-def by_krylov(problem: Problem) -> Spectrum:
+def by_krylov(problem: Problem, start: Array | None = None) -> Spectrum:
     """Solve by block Krylov iteration."""
     found = leading.leading(
         problem.X,
@@ -190,6 +193,7 @@ def by_krylov(problem: Problem) -> Spectrum:
         rng=problem.generator(),
         drive=problem.drive,
         measure=problem.measure,
+        start=start,
     )
     return Spectrum("krylov", found.values, found.V, problem.total, found.certificate, found.result)
 
@@ -223,7 +227,13 @@ def by_optimize(problem: Problem) -> Spectrum:
     floor = certificates.floor_of_data(X, values)
     left = problem.total - float(values.sum()) + float(floor.max())
     left_out = certificates.probe(apply, V, values, problem.tol, rng, floor=float(floor[-1]), left=left)
-    return _certified("optimize", problem, values, V, left_out, result)
+    spectrum = _certified("optimize", problem, values, V, left_out, floor=floor, result=result)
+    if result.status and not spectrum.certificate.holds:
+        # Close values, whose vectors the descent mixes, or finds in another order.
+        polished = by_krylov(replace(problem, drive=run), V)
+        result = replace(result, status=polished.certificate.holds and result.status or polished.run.status)
+        spectrum = replace(polished, solver="optimize", run=result)
+    return spectrum
 
 
 SOLVERS: dict[str, Callable[[Problem], Spectrum]] = {

@@ -96,11 +96,10 @@ class Spectrum:
     def _rounded(self, certificate: Certificate, dtype: Any) -> Certificate:
         """Return the certificate of the components that are kept, once rounded to ``dtype``."""
         details, k = dict(certificate.details), len(self.values)
-        eps = np.finfo(dtype).eps if dtype != np.float64 else 0.0  # the floor has the rounding of float64 in it
-        slack = eps * self.variances if eps else 0.0
-        rounding = {"residuals": 0.0, "known": eps, "floor": slack, "error": slack}
-        for name in rounding.keys() & details.keys():
-            details[name] = details[name][:k] + rounding[name]
+        for name in {"residuals", "floor", "known", "error"} & details.keys():
+            details[name] = details[name][:k]
+        if "error" in details and dtype != np.float64:  # whose own rounding is in the floor
+            details["error"] = details["error"] + np.finfo(dtype).eps * self.variances
         return replace(certificate, details=details)
 
     def result(self, dtype: Any) -> Result:

@@ -70,14 +70,18 @@ def leading(
     rng: np.random.Generator,
     drive: Callable[..., Result],
     measure: Callable[[Array], certificates.Images],
+    start: Array | None = None,
 ) -> Leading:
-    """Return the k leading eigenpairs of X'X, whose trace is ``total``.
+    """Return the k leading eigenpairs of X'X, whose trace is ``total``; ``start`` (p, k) are vectors to begin with.
 
     ``drive`` is `princomp.result.run` with the user's callback and checkpoint; ``measure`` is the pass over the data.
     """
     n, p = X.shape
     side = _Side(X, by_rows=p > krylov.WIDE * n, rough=krylov.may_begin_roughly(n, p, total))
-    begin = krylov.start(side.size, k, rng, rough=side.single is not None, sparse=X.rows.sparse)
+    if start is None:
+        begin = krylov.start(side.size, k, rng, rough=side.single is not None, sparse=X.rows.sparse)
+    else:
+        begin = krylov.again(side.own(start), np.zeros((side.size, 0)), 0)
     steps = partial(krylov.krylov, side.apply, k=k, total=total, rough=side.apply_in_single)
     seed, residual = int(rng.integers(2**31)), np.inf
     for _ in range(ATTEMPTS):
@@ -110,7 +114,9 @@ class _Side:
 
     def columns(self, value: Value) -> Array:
         """Return orthonormal vectors (p, m) of a state."""
-        W = np.hstack([value["locked"], krylov.vectors(value)])
+        W = krylov.vectors(value)
+        if value["locked"].shape[1]:
+            W = np.linalg.qr(np.hstack([value["locked"], W]))[0]
         return svd_of_projection(statistics.apply_transpose(self.X, W))[1] if self.by_rows else W
 
     def own(self, V: Array) -> Array:
