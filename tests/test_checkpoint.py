@@ -134,7 +134,7 @@ def test_arrays_among_the_parameters_are_looked_at_to_the_last_digit(tmp_path):
     alpha = np.array([0.1, 0.2])
     model = SparsePCA(2, formulation="dictionary", alpha=alpha, checkpoint=tmp_path / "state.npz", random_state=0)
     interrupt(model, data())
-    assert_refused(model.set_params(alpha=alpha + [0.0, 1e-12]), data())
+    assert_refused(model.set_params(alpha=alpha * [1.0, 1.0 + 1e-12]), data())
 
 
 # --- the same data --------------------------------------------------------------------------------
