@@ -23,7 +23,7 @@ def frame_to_array(frame: Any) -> tuple[Array, tuple[str, ...] | None]:
     """Return (numbers, column names); nulls become NaN; a column that is not numeric is named in the TypeError."""
     import narwhals as nw
 
-    names = _column_names(frame)
+    names = labels(frame)
     if len(set(names)) < len(names):
         twice = sorted({str(name) for name in names if names.count(name) > 1})
         raise ValueError(f"Column names must be unique, but these occur more than once: {', '.join(twice)}.")
@@ -38,8 +38,8 @@ def frame_to_array(frame: Any) -> tuple[Array, tuple[str, ...] | None]:
     return array, tuple(names) if all(isinstance(name, str) for name in names) else None
 
 
-def _column_names(frame: Any) -> list[Any]:
-    """Return the names as the frame holds them (pyarrow calls them column_names)."""
+def labels(frame: Any) -> list[Any]:
+    """Return the labels of columns, names or others, as the frame holds them (pyarrow calls them column_names)."""
     names = getattr(frame, "column_names", None)
     return names if isinstance(names, list) else list(frame.columns)
 

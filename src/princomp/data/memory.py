@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,9 @@ def checked(array: Any, what: str = "X") -> Array:
         raise TypeError(f"{what} is a np.matrix, whose products differ from an array's: pass np.asarray({what}).")
     if hasattr(array, "tocsr"):
         raise TypeError(f"{what} is a sparse matrix, which is not taken here: put sparse parts together with vstack.")
-    array = np.asarray(array)
+    given, array = array, _as_array(array, what)
+    if array.ndim == 0 and array.dtype.kind not in "fiubc":
+        raise TypeError(f"{what} is {_named(given)}, not a table of numbers. {_instead(given, what)}")
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what} has dtype {array.dtype}.")
     if array.dtype.kind == "O":
@@ -48,16 +52,51 @@ def checked(array: Any, what: str = "X") -> Array:
     return array
 
 
+def _as_array(given: Any, what: str) -> Array:
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise ValueError(f"{what} cannot be read as an array; have its rows the same length? ({error})") from error
+
+
+def _named(given: Any) -> str:
+    return "None" if given is None else f"a {type(given).__name__}"
+
+
+def _instead(given: Any, what: str) -> str:
+    """Say what to do with something that is no array."""
+    if isinstance(given, str | PathLike):
+        return f"Read a file with princomp.read({what})."
+    if isinstance(given, Iterator):
+        return f"It can be gone through only once: pass list({what}), or a list of functions that return the parts."
+    if hasattr(given, "collect"):
+        return f"Pass {what}.collect()."
+    if isinstance(given, Mapping):
+        return f"If it holds columns, pass pandas.DataFrame({what})."
+    return "Pass a 2-D array, a data frame, a sparse matrix, or a list of shards."
+
+
+# What NumPy would turn into numbers without a word.
+NO_NUMBERS = (str, bytes, np.datetime64, np.timedelta64)
+
+
 def _numbers(array: Array, what: str) -> Array:
-    """Return an object array of numbers as float64; text that happens to read as a number is refused."""
-    if np.frompyfunc(lambda cell: isinstance(cell, str | bytes), 1, 1)(array).any():
-        raise TypeError(f"{what} holds text. Convert it to numbers first, so that nothing is guessed.")
-    if np.frompyfunc(lambda cell: isinstance(cell, complex), 1, 1)(array).any():
-        raise ValueError(f"Complex data not supported: {what} holds complex numbers.")
+    """Return an object array of numbers as float64 (`Decimal` and `Fraction` too; None is NaN); refuse what is none.
+
+    Text that happens to read as a number is refused as well.
+    """
+    for kind in {type(cell) for cell in array.reshape(-1)}:
+        if issubclass(kind, complex | np.complexfloating):
+            raise ValueError(f"Complex data not supported: {what} holds complex numbers.")
+        if issubclass(kind, NO_NUMBERS):
+            held = "text" if issubclass(kind, str | bytes) else f"cells of type {kind.__name__}"
+            raise TypeError(f"{what} holds {held}. Convert it to numbers first, so that nothing is guessed.")
     try:
         return array.astype(np.float64)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise TypeError(f"{what} must hold numbers: {error}") from error
+    except OverflowError as error:
+        raise ValueError(f"{what} holds numbers that float64 cannot ({error}). Divide it by a constant.") from error
 
 
 class MemoryRows(Rows):

@@ -31,7 +31,7 @@ def as_rows(X: Any, *, block_rows: int | None = None, block_bytes: int = BLOCK_B
     `Rows`                                                itself
     Dask array or frame                                   its own chunks, on its own cluster
     SciPy sparse matrix or array                          CSR, never made dense
-    list of 2-D arrays, ``.npy`` paths or callables       shards, one after the other
+    list of arrays, frames, ``.npy`` paths or callables   shards, one after the other; frames by column names
     pandas, polars, pyarrow or other frame                one array with feature names
     anything NumPy reads as a 2-D array of numbers        that array, in views
     ====================================================  ==========================================================

@@ -371,7 +371,7 @@ def _observed_sums(block: Array, rows: slice, weight: Array | None) -> tuple[Arr
     return np.asarray(weights.sum()), weights @ observed, weights @ filled, weights @ filled**2
 
 
-def observed_moments(rows: Rows, weight: Array | None = None, factor: float = 1.0) -> ObservedMoments:
+def observed_moments(rows: Rows, weight: Array | None = None, factor: float | Array = 1.0) -> ObservedMoments:
     """Return moments of the observed cells of X, squares in the units of X times ``factor``, in two passes.
 
     The first finds the mean, the second deviations from it.

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.data import Rows
+from princomp.data import Rows, statistics
 from princomp.data.rows import add
 from princomp.estimators.probabilistic_fit import Found, Problem, fit, fit_covariance, observed
+from princomp.estimators.standardise import check_scale
 from princomp.result import History
 
 Array = NDArray[Any]
@@ -54,10 +55,16 @@ def fit_scaled(problem: Problem, method: str) -> tuple[Found, Array]:
     The scale is the standard deviation (divisor n) of the observed cells of a column, 1 if they are all equal.
     """
     data = observed(problem.rows, problem.weight, problem.names)
-    counts, squares, mean = data.moments.counts, data.moments.squares, data.moments.mean
-    deviation = np.sqrt(np.maximum(squares, 0.0) / counts) / data.unit
+    moments, unit = data.moments, np.full(problem.rows.shape[1], data.unit)
+    if not moments.squares.all():  # of constant columns, and of those whose squares vanish: each in units of its own
+        largest = statistics.column_faults(problem.rows)[2]
+        unit = np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000))
+        moments = statistics.observed_moments(problem.rows, problem.weight, unit)
+    counts, mean = moments.counts, moments.mean
+    deviation = np.sqrt(np.maximum(moments.squares, 0.0) / counts) / unit
     # What is left of a constant column is rounding of its mean.
     scale = np.where(deviation > 8 * np.finfo(np.float64).eps * np.abs(mean), deviation, 1.0)
+    check_scale(scale, problem.names)
     shift = np.zeros_like(mean) if problem.rows.sparse else mean
     found = fit(replace(problem, rows=Scaled(problem.rows, shift, scale)), method)
     return _of_data(found, shift, scale, float(counts @ np.log(scale))), scale

@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from princomp._threads import single_blas_thread
 from princomp.data import Centered, Rows, as_rows, budget, statistics
+from princomp.data.shards import is_shards
 from princomp.estimators.base import Estimator, check_values
+from princomp.estimators.standardise import standardise
 from princomp.manifolds import Stiefel
 from princomp.progress import watch, with_callbacks
 from princomp.result import Result, State, run
@@ -150,8 +152,8 @@ class SparseCCA(Estimator):
         if y_rows.names is not None:
             self._y_names = np.array(y_rows.names, dtype=object)
         k = self._check_parameters(min(n, x_rows.shape[1], y_rows.shape[1]))
-        U, self.x_mean_, self.x_scale_ = _standardised(x_rows, self.scale)
-        V, self.y_mean_, self.y_scale_ = _standardised(y_rows, self.scale)
+        U, self.x_mean_, self.x_scale_ = _standardised(x_rows, self.scale, x_rows.names)
+        V, self.y_mean_, self.y_scale_ = _standardised(y_rows, self.scale, y_rows.names)
         self.alpha_x_ = _weight(self.alpha_x, k, U)
         self.alpha_y_ = _weight(self.alpha_y, k, V)
         with watch(self, X) as tell, single_blas_thread():
@@ -323,21 +325,23 @@ def _open_other(Y: Any, n: int) -> Rows:
 
 def _as_columns(Y: Any) -> Any:
     """Return Y, a vector as one column."""
-    if isinstance(Y, list | tuple) or not hasattr(Y, "shape"):
-        Y = np.asarray(Y)
-    return np.asarray(Y, dtype=np.float64).reshape(-1, 1) if len(Y.shape) == 1 else Y
+    if is_shards(Y) or len(getattr(Y, "shape", (0,))) != 1:
+        return Y
+    vector = np.asarray(Y)
+    return vector.reshape(-1, 1) if vector.ndim == 1 else Y
 
 
-def _standardised(rows: Rows, scale: bool) -> tuple[Array, Array, Array]:
+def _standardised(rows: Rows, scale: bool, names: Any) -> tuple[Array, Array, Array]:
     """Return the centred and scaled data in memory, the mean and what columns were divided by."""
     n, p = rows.shape
     budget.require(8.0 * (n * p + 2 * p * p), f"The {p} x {p} covariance", "Select fewer features first.")
-    moments = statistics.moments(rows, by_column=True)
-    if not (np.isfinite(moments.mean).all() and np.isfinite(moments.total)):
-        check_values(rows)
-    deviation = np.sqrt(moments.spread / max(n - 1, 1)) if scale else np.ones(p)
-    factor = np.where(deviation > 0, deviation, 1.0)
-    return statistics.whole(moments.centered(rows, 1 / factor)), moments.mean, factor
+    found = standardise(rows, center=True, scale=scale, names=names)
+    with np.errstate(over="ignore", under="ignore"):
+        total = np.float64(found.total) / found.unit / found.unit
+    if found.total > 0 and not np.finfo(np.float64).tiny < total < np.inf:
+        raise ValueError("Squares of X or Y are out of the range of float64. Use scale=True, or other units.")
+    divisor = np.ones(p) if found.scale is None else found.scale
+    return statistics.whole(Centered(rows, found.mean, 1 / divisor)), found.mean, divisor
 
 
 def _weight(alpha: float | None, k: int, W: Array) -> float:

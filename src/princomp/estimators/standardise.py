@@ -50,6 +50,7 @@ def standardise(rows: Rows, *, center: bool, scale: bool, scatter: bool = False,
         spread = np.where(spread > rounding, spread, 0.0)
         total = float((n - 1) * ((spread / deviation) ** 2).sum())
         S = None if S is None else S / np.outer(deviation, deviation)
+        check_scale(deviation / unit, names)
     factor = None
     if np.any(unit != 1.0) or deviation is not None:
         factor = np.full(p, unit) / (1.0 if deviation is None else deviation)
@@ -72,6 +73,17 @@ def _error(found: Moments, deviation: Array | None) -> float:
     trial, scale = statistics.trial_vector(len(found.mean)), 1.0 if deviation is None else deviation
     length = np.linalg.norm(trial * scale) / np.sqrt(len(trial))
     return float(np.linalg.norm(found.discrepancy / scale) / length)
+
+
+def check_scale(scale: Array, names: Any = None) -> None:
+    """Raise ValueError if a column is to be divided by a number so small that float64 has not all of its digits."""
+    tiny = np.flatnonzero(scale < np.finfo(np.float64).tiny)
+    if len(tiny):
+        column = str(tiny[0]) if names is None else repr(names[tiny[0]])
+        raise ValueError(
+            f"Column {column} varies by {scale[tiny[0]]:.0e}, too little to be divided by: float64 has not all digits "
+            "of such numbers. Multiply the column by a constant first, or leave it out."
+        )
 
 
 def _measure(rows: Rows, names: Any, *, by_column: bool, **how: Any) -> tuple[Moments, Any]:

@@ -1,0 +1,138 @@
+"""What is no table of numbers is refused by every estimator, in a sentence that says what to pass instead."""
+
+import datetime
+import decimal
+import fractions
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import princomp
+from princomp import PCA, ProbabilisticPCA, SparseCCA, SparsePCA
+from princomp.estimators import __all__ as ESTIMATORS
+
+ROWS = np.random.default_rng(0).standard_normal((30, 4))
+
+
+@pytest.fixture(params=sorted(ESTIMATORS))
+def fit(request):
+    """fit(X): a small fit of some estimator."""
+    model = getattr(princomp, request.param)(2)
+    return lambda X: model.fit(X, ROWS[:, :3]) if isinstance(model, SparseCCA) else model.fit(X)
+
+
+def cells(value):
+    """Numbers, and one cell that is none, in an array of objects."""
+    X = ROWS.astype(object)
+    X[3, 2] = value
+    return X
+
+
+def lazy_frame():
+    return pytest.importorskip("polars").DataFrame(ROWS).lazy()
+
+
+NO_TABLES = {
+    "None": (lambda: None, "X is None, not a table of numbers. Pass a 2-D array"),
+    "dict": (lambda: {"a": [1.0, 2.0]}, r"X is a dict.*pass pandas.DataFrame\(X\)"),
+    "set": (lambda: {1.0, 2.0}, "X is a set"),
+    "generator": (lambda: (row for row in ROWS), r"X is a generator.*only once: pass list\(X\)"),
+    "iterator": (lambda: map(list, ROWS), "X is a map.*only once"),
+    "lazy frame": (lazy_frame, r"X is a LazyFrame.*Pass X.collect\(\)"),
+    "path": (lambda: "table.csv", r"X is a str.*princomp.read\(X\)"),
+    "anything": (object, "X is a object, not a table"),
+    "function that returns nothing": (lambda: [lambda: None], "a shard is None, not a table"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_TABLES)
+def test_what_is_no_table(fit, kind):
+    make, message = NO_TABLES[kind]
+    with pytest.raises(TypeError, match=message):
+        fit(make())
+
+
+NO_NUMBERS = {
+    "datetime64": (np.datetime64("2020-01-01"), TypeError, "holds cells of type datetime64. Convert"),
+    "timedelta64": (np.timedelta64(3, "s"), TypeError, "holds cells of type timedelta64. Convert"),
+    "datetime": (datetime.datetime(2020, 1, 1), TypeError, "must hold numbers: .*datetime"),
+    "text": ("1.5", TypeError, "holds text. Convert"),
+    "complex64": (np.complex64(1 + 2j), ValueError, "Complex data not supported"),
+    "complex128": (np.complex128(1), ValueError, "Complex data not supported"),
+    "complex": (1 + 2j, ValueError, "Complex data not supported"),
+    "list": ([1.0], TypeError, "must hold numbers"),
+    "huge integer": (10**400, ValueError, "holds numbers that float64 cannot"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+def test_objects_that_are_no_numbers(fit, kind):
+    value, error, message = NO_NUMBERS[kind]
+    with pytest.raises(error, match=message):
+        fit(cells(value))
+
+
+@pytest.mark.parametrize("kind", ["datetime64", "complex64"])
+def test_objects_that_are_no_numbers_in_a_column_of_a_frame(fit, kind):
+    pandas = pytest.importorskip("pandas")
+    value, error, _ = NO_NUMBERS[kind]
+    frame = pandas.DataFrame({"a": ROWS[:, 0], "b": pandas.Series([value] * len(ROWS), dtype=object)})
+    with pytest.raises(error, match="'b'"):
+        fit(frame)
+
+
+@pytest.mark.parametrize("number", [decimal.Decimal("0.25"), fractions.Fraction(1, 4), np.float32(0.25)])
+def test_objects_that_are_numbers_are_taken(number):
+    expected = ROWS.copy()
+    expected[3, 2] = 0.25
+    assert np.array_equal(PCA(2).fit(cells(number)).components_, PCA(2).fit(expected).components_)
+
+
+def test_rows_of_different_lengths():
+    with pytest.raises(ValueError, match="have its rows the same length"):
+        PCA(1).fit([[1.0, 2.0], [3.0]])
+
+
+def test_the_other_side_of_a_pair_is_checked_alike():
+    with pytest.raises(TypeError, match="holds text"):
+        SparseCCA(1).fit(ROWS, np.array(["1"] * len(ROWS), dtype=object))
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        SparseCCA(1).fit(ROWS, ROWS[:, 0] + 1j)
+    with pytest.raises(TypeError, match="X is a generator"):
+        SparseCCA(1).fit(ROWS, (row for row in ROWS))
+
+
+# --- columns too small to be divided by -----------------------------------------------------------
+
+SCALED = {
+    "PCA": PCA(2, scale=True),
+    "krylov": PCA(2, scale=True, solver="krylov"),
+    "eigh": PCA(2, scale=True, solver="eigh"),
+    "SparsePCA": SparsePCA(2, scale=True, nonzeros=3),
+    "ProbabilisticPCA": ProbabilisticPCA(2, scale=True),
+    "ProbabilisticPCA by EM": ProbabilisticPCA(2, scale=True, method="em"),
+    "SparseCCA": SparseCCA(2, scale=True),
+}
+
+
+def scaled_fit(name, X):
+    model = clone(SCALED[name])
+    if hasattr(model, "random_state"):
+        model.set_params(random_state=0)
+    return model.fit(X, ROWS[:, :3] + 0.1 * ROWS[:, 1:]) if isinstance(model, SparseCCA) else model.fit(X)
+
+
+@pytest.mark.parametrize("name", SCALED)
+@pytest.mark.parametrize("size", [1e-309, 1e-320])
+def test_a_column_that_varies_by_less_than_float64_divides_by(name, size):
+    with pytest.raises(ValueError, match=r"Column 1 varies by \de-3\d\d, too little .* Multiply the column"):
+        scaled_fit(name, ROWS * [1, size, 1, 1])
+
+
+@pytest.mark.parametrize("name", SCALED)
+@pytest.mark.parametrize("size", [1e-290, 1e-180, 1e180, 1e290])
+def test_any_other_size_of_a_column_is_divided_out(name, size):
+    found, plain = scaled_fit(name, ROWS * [1, size, 1, 1]), scaled_fit(name, ROWS)
+    values = "correlations_" if name == "SparseCCA" else "explained_variance_ratio_"
+    assert np.allclose(getattr(found, values), getattr(plain, values), rtol=1e-5)
