@@ -116,27 +116,6 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         if not (isinstance(self.max_iter, Integral) and self.max_iter >= 1):
             raise ValueError(f"max_iter must be an integer of at least 1, got {self.max_iter!r}.")
 
-    def _open_covariance(self, S: Any, n_samples: int | None) -> tuple[Array, Any]:
-        """Return a covariance matrix, found to be one, and the dtype of results."""
-        rows = self._open(S, reset=True)
-        p = rows.shape[1]
-        if rows.shape[0] != p:
-            raise ValueError(f"A covariance matrix is square, got shape {rows.shape}. For data, call fit.")
-        if n_samples is not None and not (isinstance(n_samples, Integral) and n_samples >= 2):
-            raise ValueError(f"n_samples must be an integer of at least 2, got {n_samples!r}.")
-        matrix = statistics.whole(Centered(rows))
-        if not np.isfinite(matrix).all():
-            check_values(rows, getattr(self, "feature_names_in_", None))
-        if np.abs(matrix - matrix.T).max() > 1e-8 * np.abs(matrix).max():
-            raise ValueError("A covariance matrix is symmetric; this one is not.")
-        spectrum = np.linalg.eigvalsh(matrix)
-        if spectrum[0] < -1e-8 * max(spectrum[-1], 0.0):
-            raise ValueError(
-                f"A covariance matrix has no negative eigenvalue; this one has {spectrum[0]:.3g}, the largest being "
-                f"{spectrum[-1]:.3g}."
-            )
-        return matrix, rows.dtype
-
     def _project(self, X: Any, V: Array) -> Any:
         """Return X, centred and scaled as in the fit, times V (p, k)."""
         rows = self._open(X, reset=False)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from princomp.data import Centered
 from princomp.estimators.base import Estimator
+from princomp.estimators.covariance import open_covariance
 from princomp.estimators.decompose import SOLVERS, choose_solver, decompose, decompose_covariance
 from princomp.estimators.spectrum import Spectrum, count_components
 from princomp.losses import Loss
@@ -214,9 +215,10 @@ class PCA(Estimator):
             raise ValueError('n_components="mle" needs n_samples.')
         if self.solver not in ("auto", "eigh"):
             raise ValueError(f'fit_covariance uses solver="eigh" only, got {self.solver!r}.')
-        matrix, dtype = self._open_covariance(S, n_samples)
+        matrix, unit, dtype = open_covariance(self, S, n_samples)
         k = self._check_parameters(len(matrix))
-        self._keep(decompose_covariance(matrix, k, n_samples, scale=self.scale, tol=self.tol), dtype)
+        found = decompose_covariance(matrix, k, n_samples, scale=self.scale, tol=self.tol)
+        self._keep(found.in_units(unit), dtype)
 
     def _check_parameters(self, most: int) -> int:
         """Return how many components to compute, at the most ``most``; complain about parameters that mean nothing."""

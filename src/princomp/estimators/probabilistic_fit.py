@@ -85,10 +85,10 @@ def fit(problem: Problem, method: str) -> Found:
 
 
 def fit_covariance(
-    S: Array, n_samples: int | None, k: int, choice: str | None, most: int, all_there_are: bool, tol: float
+    S: Array, unit: float, n_samples: int | None, k: int, choice: str | None, most: int, all_there_are: bool, tol: float
 ) -> Found:
-    """Return the model of largest likelihood for a covariance matrix (divisor n)."""
-    spectrum = decompose_covariance(S, k if choice is None else len(S), n_samples, scale=False, tol=tol)
+    """Return the model of largest likelihood for a covariance matrix (divisor n), given times ``unit`` squared."""
+    spectrum = decompose_covariance(S, k if choice is None else len(S), n_samples, scale=False, tol=tol).in_units(unit)
     return _of_spectrum(spectrum, n_samples, float(n_samples or 1), choice, k, most, all_there_are)
 
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from princomp.data import Centered, Rows, as_rows
 from princomp.estimators import probabilistic_fit
 from princomp.estimators.base import Estimator
+from princomp.estimators.covariance import open_covariance
 from princomp.estimators.probabilistic_fit import CHOICES, Found, Problem, checked_weight, drive, fit, fit_covariance
 from princomp.estimators.probabilistic_scaled import fit_scaled, fit_scaled_covariance
 from princomp.progress import watch, with_callbacks
@@ -223,12 +224,12 @@ class ProbabilisticPCA(Estimator):
     def _fit_covariance(self, S: Any, n_samples: int | None) -> None:
         if self.method == "em" or self.n_components == "held-out":
             raise ValueError('fit_covariance has no cells: method="em" and n_components="held-out" need data.')
-        matrix, dtype = self._open_covariance(S, n_samples)
+        matrix, unit, dtype = open_covariance(self, S, n_samples)
         k, most = self._check_parameters(n_samples or len(matrix), len(matrix))
         choice = self.n_components if isinstance(self.n_components, str) else None
         if choice is not None and n_samples is None:
             raise ValueError(f"n_components={choice!r} needs n_samples.")
-        how = (matrix, n_samples, k, choice, most, self.n_components is None, self.tol)
+        how = (matrix, unit, n_samples, k, choice, most, self.n_components is None, self.tol)
         found, scale = fit_scaled_covariance(*how) if self.scale else (fit_covariance(*how), None)
         self._keep(found, scale, dtype, most, n_samples)
 

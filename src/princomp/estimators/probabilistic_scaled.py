@@ -70,11 +70,12 @@ def fit_scaled(problem: Problem, method: str) -> tuple[Found, Array]:
     return _of_data(found, shift, scale, float(counts @ np.log(scale))), scale
 
 
-def fit_scaled_covariance(S: Array, n_samples: int | None, *how: Any) -> tuple[Found, Array]:
+def fit_scaled_covariance(S: Array, unit: float, n_samples: int | None, *how: Any) -> tuple[Found, Array]:
     """Return the same for a covariance matrix: the model of the correlations, and the scale."""
     deviation = np.sqrt(np.maximum(np.diag(S), 0.0))
     scale = np.where(deviation > 0, deviation, 1.0)
-    found = fit_covariance(S / np.outer(scale, scale), n_samples, *how)
+    found = fit_covariance(S / np.outer(scale, scale), 1.0, n_samples, *how)
+    scale = scale / unit
     return _of_data(found, np.zeros_like(scale), scale, float((n_samples or 1) * np.log(scale).sum())), scale
 
 

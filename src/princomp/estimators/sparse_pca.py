@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from princomp.estimators.base import Estimator
+from princomp.estimators.covariance import open_covariance
 from princomp.estimators.explained import Kind, explained_variance
 from princomp.estimators.sparse.clashes import clash, formulation_of
 from princomp.estimators.sparse.problem import Found, Problem
 from princomp.estimators.spectrum import signs
-from princomp.estimators.standardise import SAFE_TOTAL, standardise
+from princomp.estimators.standardise import standardise
 from princomp.progress import watch, with_callbacks
 from princomp.result import Certificate, History, Result, State, Status, run
 
@@ -271,17 +272,16 @@ class SparsePCA(Estimator):
         self._keep(formulation, problem, answer, found.mean, found.scale, rows.dtype)
 
     def _fit_covariance(self, S: Any, n_samples: int | None) -> None:
-        matrix, dtype = self._open_covariance(S, n_samples)
+        matrix, unit, dtype = open_covariance(self, S, n_samples)
         formulation = self._check_parameters()
         p = len(matrix)
         k = self._count(p, formulation)
         deviation = None
         if self.scale:
             deviation = np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), 1.0))
-            matrix = matrix / np.outer(deviation, deviation)
-        matrix, unit = _in_safe_units(matrix)
+            matrix, deviation, unit = matrix / np.outer(deviation, deviation), deviation / unit, 1.0
         freedom = 1.0 if n_samples is None else n_samples - 1.0
-        matrix = freedom * (matrix + matrix.T) / 2
+        matrix = freedom * matrix
         with watch(self, S) as tell:
             drive = partial(self._run_without_checkpoint, tell)
             how: dict[str, Any] = {"freedom": freedom, "tell": tell}
@@ -549,15 +549,6 @@ def _is_one_of(value: Any, names: tuple[str, ...]) -> bool:
 
 def _holds_names(group: Any) -> bool:
     return isinstance(group, list | tuple) and any(isinstance(feature, str) for feature in group)
-
-
-def _in_safe_units(S: Array) -> tuple[Array, float]:
-    """Return (S unit^2, unit), unit a power of two, so that squares of S neither overflow nor vanish."""
-    largest = float(np.abs(S).max())
-    if largest == 0 or SAFE_TOTAL[0] < largest < SAFE_TOTAL[1]:
-        return S, 1.0
-    exponent = int(np.frexp(largest)[1]) // 2
-    return np.ldexp(S, -2 * exponent), float(np.ldexp(1.0, -exponent))
 
 
 def _nothing_varies(problem: Problem, formulation: str) -> Found:

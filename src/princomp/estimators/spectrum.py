@@ -78,6 +78,10 @@ class Spectrum:
         with np.errstate(over="ignore"):
             return float(np.float64(rest) / self.freedom / self.unit / self.unit)
 
+    def in_units(self, unit: float) -> Spectrum:
+        """Return what this is, given that it was found in X times ``unit``; columns divided by a scale have no unit."""
+        return replace(self, unit=unit) if self.scale is None else replace(self, scale=self.scale / unit)
+
     def leading(self, k: int) -> Spectrum:
         """Return the first k, signs fixed."""
         V = self.V[:, :k]

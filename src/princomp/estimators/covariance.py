@@ -1,0 +1,70 @@
+"""A covariance matrix in place of data: found to be one, in units in which nothing overflows."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.data import Centered, Rows, statistics
+from princomp.estimators.base import Estimator, check_values
+from princomp.estimators.standardise import SAFE_TOTAL
+
+Array = NDArray[Any]
+
+# How far from symmetric and definite, relative to the largest entry or eigenvalue, a matrix may be that was printed
+# with nine digits; or, in eps sqrt(p) of its numbers, one that was computed in lower precision (seen: at most 0.1, in
+# float32, of 3 to 100 000 rows and 5 to 1000 columns; sums in a worse order may lose more).
+PRINTED = 1e-8
+ROUNDINGS = 10
+
+
+class Covariance(NamedTuple):
+    """A covariance matrix times ``unit`` squared, a power of two."""
+
+    matrix: Array  # (p, p), symmetric
+    unit: float
+    dtype: Any  # of results
+
+
+def open_covariance(estimator: Estimator, S: Any, n_samples: int | None) -> Covariance:
+    """Return a covariance matrix; complain if it is none."""
+    rows = estimator._open(S, reset=True)
+    p = rows.shape[1]
+    if rows.shape[0] != p:
+        raise ValueError(f"A covariance matrix is square, got shape {rows.shape}. For data, call fit.")
+    if n_samples is not None and not (isinstance(n_samples, Integral) and n_samples >= 2):
+        raise ValueError(f"n_samples must be an integer of at least 2, got {n_samples!r}.")
+    matrix = statistics.whole(Centered(rows))
+    if not np.isfinite(matrix).all():
+        check_values(rows, getattr(estimator, "feature_names_in_", None))
+    matrix, unit = in_safe_units(matrix)
+    tolerance = max(PRINTED, ROUNDINGS * np.sqrt(p) * _precision(rows))
+    if np.abs(matrix - matrix.T).max() > tolerance * np.abs(matrix).max():
+        raise ValueError("A covariance matrix is symmetric; this one is not.")
+    matrix = (matrix + matrix.T) / 2
+    spectrum = np.linalg.eigvalsh(matrix)
+    if spectrum[0] < -tolerance * max(spectrum[-1], 0.0):
+        least, largest = spectrum[[0, -1]] / unit / unit
+        raise ValueError(
+            f"A covariance matrix has no negative eigenvalue; this one has {least:.3g}, the largest being "
+            f"{largest:.3g}."
+        )
+    return Covariance(matrix, unit, rows.dtype)
+
+
+def in_safe_units(S: Array) -> tuple[Array, float]:
+    """Return (S unit^2, unit), unit a power of two, so that squares of S neither overflow nor vanish."""
+    largest = float(np.abs(S).max())
+    if largest == 0 or SAFE_TOTAL[0] < largest < SAFE_TOTAL[1]:
+        return S, 1.0
+    exponent = int(np.frexp(largest)[1]) // 2
+    return np.ldexp(S, -2 * exponent), float(np.ldexp(1.0, -exponent))
+
+
+def _precision(rows: Rows) -> float:
+    """Return the relative rounding of the numbers as they were given."""
+    dtype = rows.block(0).dtype
+    return float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
