@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 
 from helpers import shards
-from princomp.data import as_rows, statistics
+from princomp import ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
+from princomp.data import Centered, as_rows, statistics
 from princomp.data.signature import PERIOD, Signature, require_unchanged, row_weights, total_weight
 from princomp.estimators.standardise import standardise
 
@@ -143,3 +145,83 @@ def test_a_column_moved_between_two_readings_is_seen(X):
 def test_numbers_that_are_none_agree_with_nothing():
     assert not Signature(np.array([np.nan]), np.array([1.0])).agrees(np.array([np.nan]))
     assert not Signature(np.zeros(2), np.ones(2)).agrees(np.zeros(3))
+
+
+# --- data that change while they are read ---------------------------------------------------------
+
+REREADERS = {
+    "sparse, by number": SparsePCA(2, nonzeros=3),
+    "sparse, dictionary": SparsePCA(2, formulation="dictionary", alpha=0.1),
+    "sparse, regression": SparsePCA(2, formulation="regression", alpha=0.1, scale=True),
+    "sparse, constrained": SparsePCA(2, formulation="constrained"),
+    "probabilistic, EM": ProbabilisticPCA(2, method="em"),
+    "probabilistic, EM, scaled": ProbabilisticPCA(2, method="em", scale=True),
+    "mixture": ProbabilisticPCAMixture(2, n_clusters=2),
+    "canonical": SparseCCA(2),
+}
+ROWS = np.random.default_rng(0).standard_normal((80, 6)) @ np.random.default_rng(1).standard_normal((6, 6))
+
+
+@pytest.fixture(params=REREADERS)
+def fit(request):
+    model = clone(REREADERS[request.param]).set_params(random_state=0)
+    return lambda X: model.fit(X, ROWS[:, :3] + 0.1) if isinstance(model, SparseCCA) else model.fit(X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_other_data_at_each_call_are_an_error(fit):
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"The data changed between two readings, in column .*load the data into"):
+        fit([lambda: rng.standard_normal((80, 6))])
+
+
+class Readings:
+    """A shard that counts how often it is read, and from some reading on is another one."""
+
+    def __init__(self, at=np.inf):
+        self.count, self.at = 0, at
+
+    def __call__(self):
+        self.count += 1
+        return ROWS if self.count < self.at else changed(ROWS, (33, 4, 1e-4))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_one_cell_that_changes_after_a_while_is_an_error(fit, share):
+    whole = Readings()
+    fit([whole])
+    with pytest.raises(ValueError, match="The data changed between two readings, in column 4"):
+        fit([Readings(max(share * whole.count, 4))])  # shape, first rows and moments are of the data as they were
+
+
+@pytest.mark.parametrize("fit", ["probabilistic, EM", "mixture"], indirect=True)
+def test_a_cell_that_goes_missing_is_an_error(fit):
+    calls = []
+
+    def shard():
+        calls.append(True)
+        return changed(ROWS, (7, 1, np.nan), (33, 4, np.nan if len(calls) > 6 else 0.0))
+
+    with pytest.raises(ValueError, match="The data changed between two readings, in column 4"):
+        fit([shard])
+
+
+def test_data_that_stay_the_same_are_fitted_from_wherever_they_come(fit, tmp_path):
+    np.save(tmp_path / "rows.npy", ROWS)
+    fit([lambda: ROWS[:30], lambda: ROWS[30:]])
+    fit([tmp_path / "rows.npy"])
+    fit(np.load(tmp_path / "rows.npy", mmap_mode="r"))
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(1e-3, 1e3, 80)])
+def test_weights_of_rows_have_no_part_in_it(weights):
+    with_holes = np.where(np.random.default_rng(2).random(ROWS.shape) < 0.3, np.nan, ROWS)
+    ProbabilisticPCA(2, random_state=0).fit([lambda: with_holes], sample_weight=weights)
+    ProbabilisticPCA(2, random_state=0).fit([lambda: ROWS], sample_weight=weights)
+    found, plain = (statistics.observed_moments(as_rows(with_holes), w) for w in (weights, None))
+    if weights is None:
+        assert np.array_equal(found.signature.sums, plain.signature.sums)
+    assert np.array_equal(found.signature.sums[1], plain.signature.sums[1])
+    X = Centered(as_rows(with_holes, block_rows=7), found.mean)
+    assert found.signature.agrees(statistics.observed_sums(X))

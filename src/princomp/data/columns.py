@@ -33,6 +33,7 @@ class _Columns(Rows):
         self._columns = np.array([place[name] for name in names], dtype=np.intp)
         self.shape = (rows.shape[0], len(names))
         self.dtype, self.sparse, self.offsets = rows.dtype, rows.sparse, rows.offsets
+        self.changeable = rows.changeable
         self.sample_names, self.labels, self.notes = rows.sample_names, rows.labels, rows.notes
 
     def block(self, i: int) -> Any:

@@ -32,6 +32,8 @@ class DaskRows(Rows):
     rows: the answer does not depend on which worker did what. Data never move.
     """
 
+    changeable = True
+
     def __init__(self, X: Any) -> None:
         if hasattr(X, "to_dask_array"):
             self.names = tuple(X.columns) if all(isinstance(name, str) for name in X.columns) else None

@@ -110,7 +110,7 @@ class MemoryRows(Rows):
         block_rows: int | None = None,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
-        self._mapped = isinstance(array, np.memmap)  # np.asarray forgets it
+        self.changeable = isinstance(array, np.memmap)  # np.asarray forgets it
         self._array = checked(array)
         self.shape = self._array.shape
         self.dtype = working_dtype(self._array.dtype)
@@ -125,7 +125,7 @@ class MemoryRows(Rows):
     def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:
         """Return a centred copy of half the size, if it is small beside the memory that is left."""
         n, p = self.shape
-        if self._mapped or 4 * n * p > SINGLE_SHARE * available_bytes():
+        if self.changeable or 4 * n * p > SINGLE_SHARE * available_bytes():
             return self, False
         copy = np.empty((n, p), np.float32)
         for i in range(len(self.offsets) - 1):

@@ -69,6 +69,8 @@ class Rows(ABC):
         Sentences to show the user: what was left out, or taken in another way than expected.
     sparse : bool
         Whether blocks are CSR arrays.
+    changeable : bool
+        Whether blocks are fetched from outside each time they are read, so that they may not be what they were.
     offsets : ndarray of int
         Block i holds rows ``offsets[i]:offsets[i + 1]``.
     """
@@ -80,6 +82,7 @@ class Rows(ABC):
     labels: Mapping[str, Array] = MappingProxyType({})
     notes: tuple[str, ...] = ()
     sparse: bool = False
+    changeable: bool = False
     offsets: Array
 
     @abstractmethod

@@ -107,6 +107,7 @@ class ShardRows(Rows):
         self.offsets = np.concatenate([b + part for b, part in zip(begin, parts, strict=False)] + [begin[-1:]])
         self._where = [(i, int(a)) for i, part in enumerate(parts) for a in part]  # block -> (shard, first row in it)
         self._lengths = lengths
+        self.changeable = any(map(_is_outside, self._shards))
 
     def block(self, i: int) -> Array:
         """Return block i as a view of its shard."""

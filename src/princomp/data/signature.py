@@ -67,8 +67,8 @@ def total_weight(n: int) -> float:
 class Signature:
     """Weighted sums over rows, and by how much rounding alone may change them."""
 
-    sums: Array  # (p,)
-    slack: Array  # (p,)
+    sums: Array  # (p,), or (m, p) for several numbers by column
+    slack: Array  # the same
 
     @classmethod
     def about(cls, mean: Array, sums: Array, squares: Any, n: int) -> Signature:
@@ -93,7 +93,7 @@ class Signature:
         return Signature(self.sums * factor, self.slack * factor)
 
     def and_of(self, other: Signature) -> Signature:
-        """Return one signature that holds both."""
+        """Return one signature that holds both, for columns one after the other."""
         return Signature(np.append(self.sums, other.sums), np.append(self.slack, other.slack))
 
     def agrees(self, sums: Array) -> bool:
@@ -110,7 +110,8 @@ def require_unchanged(before: Signature, sums: Array, names: Any = None) -> None
     """Raise ValueError if sums over a later reading of the data are not what they were."""
     if before.agrees(sums):
         return
-    changed = np.flatnonzero(~(np.abs(before.sums - sums) <= before.slack))
+    same = np.abs(before.sums - sums) <= before.slack
+    changed = np.flatnonzero(~same.reshape(-1, same.shape[-1]).all(axis=0))
     column = str(changed[0]) if names is None else repr(names[changed[0]])
     more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
     raise ValueError(

@@ -233,6 +233,18 @@ def _signature(mean: Array, weighted: Array, squares: Array, n: int) -> Signatur
     return Signature.about(mean, weighted, np.diag(squares) if squares.ndim == 2 else squares, n)
 
 
+def _weighted_sums(block: Any, rows: slice) -> Array:
+    weights = row_weights(rows)
+    sums: Array = weights @ block if isinstance(block, np.ndarray) else block.weighted_sums(weights[None])[0]
+    return sums
+
+
+def weighted_sums(X: Centered) -> Array:
+    """Return the weighted sums (p,) of the signature of X, in one pass."""
+    sums: Array = X.reduce(_weighted_sums)
+    return sums
+
+
 def signature(rows: Rows) -> Signature:
     """Return a signature of everything in X: its mean, deviations from it, and which cells are missing."""
     found = moments(rows, by_column=True)
@@ -247,10 +259,9 @@ def _observed_signature(rows: Rows) -> Signature:
     exponent = np.frexp(column_faults(rows)[2])[1]
     unit = np.ldexp(1.0, -np.clip(exponent, -1000, 1000))
     about = shift(rows)
-    weighted, observed, squares = Centered(rows, about, unit, dense_tiles=True).reduce(_observed_weights)
-    cells = Signature.about(about * unit, weighted, squares, n)
-    there = Signature.about(np.zeros(len(about)), observed, float(n), n)
-    return cells.and_of(there).and_of(Signature.of_mean(about * unit, squares, n))
+    weighted, places, squares = Centered(rows, about, unit, dense_tiles=True).reduce(_observed_weights)
+    cells = _with_places(Signature.about(about * unit, weighted, squares, n), places, n)
+    return cells.and_of(Signature.of_mean(about * unit, squares, n))
 
 
 def _observed_weights(block: Array, rows: slice) -> tuple[Array, Array, Array]:
@@ -341,6 +352,7 @@ class ObservedMoments:
     counts: Array  # (p,) of the rows that have a column
     mean: Array  # (p,)
     squares: Array  # (p,)
+    signature: Signature  # (2, p) of (X - mean) * factor where it is observed, and of where that is
 
     @property
     def cells(self) -> float:
@@ -365,10 +377,12 @@ def has_nan(rows: Rows) -> bool:
 
 
 def _observed_sums(block: Array, rows: slice, weight: Array | None) -> tuple[Array, Array, Array, Array]:
-    weights = np.ones(len(block)) if weight is None else weight[rows]
+    weights = np.ones((3, len(block)))  # of each row, of the signature, and none
+    weights[0] = 1.0 if weight is None else weight[rows]
+    weights[1] = row_weights(rows)
     observed = ~np.isnan(block)
     filled = np.where(observed, block, 0.0)
-    return np.asarray(weights.sum()), weights @ observed, weights @ filled, weights @ filled**2
+    return np.asarray(weights[0].sum()), weights @ observed, weights @ filled, weights @ filled**2
 
 
 def observed_moments(rows: Rows, weight: Array | None = None, factor: float | Array = 1.0) -> ObservedMoments:
@@ -376,12 +390,27 @@ def observed_moments(rows: Rows, weight: Array | None = None, factor: float | Ar
 
     The first finds the mean, the second deviations from it.
     """
-    p = rows.shape[1]
+    n, p = rows.shape
     mean = shift(rows)
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(2):
             X = Centered(rows, mean, np.full(p, factor), dense_tiles=True)
             total, counts, sums, squares = X.reduce(_observed_sums, weight)
-            away = sums / np.where(counts > 0, counts, 1.0)
-            mean = mean + away / factor
-        return ObservedMoments(float(total), counts, mean, squares - counts * away**2)
+            away = sums[0] / np.where(counts[0] > 0, counts[0], 1.0)
+            before, mean = mean, mean + away / factor
+        moved = (mean - before) * factor
+        cells = Signature.about(mean * factor, sums[1] - counts[1] * moved, squares[2] + n * moved**2, n)
+        signature = _with_places(cells, counts[1], n)
+        return ObservedMoments(float(total), counts[0], mean, squares[0] - counts[0] * away**2, signature)
+
+
+def _with_places(cells: Signature, places: Array, n: int) -> Signature:
+    """Return a signature (2, p) of cells and of where they are, given the weights of the rows that have a column."""
+    where = Signature.about(np.zeros(len(places)), places, float(n), n)
+    return Signature(np.stack([cells.sums, where.sums]), np.stack([cells.slack, where.slack]))
+
+
+def observed_sums(X: Centered) -> Array:
+    """Return the weighted sums (2, p) of the signature of data with missing cells, in one pass."""
+    weighted, places, _ = X.in_dense_tiles().reduce(_observed_weights)
+    return np.stack([weighted, places])

@@ -83,6 +83,7 @@ class FileRows(Rows):
         self.dtype = working_dtype(np.result_type(*(part.dtype for part in parts)))
         self.offsets = np.concatenate([first + starts for first, starts in zip(begin, inside)] + [begin[-1:]])
         self._where = [(part, int(start)) for part, starts in zip(parts, inside) for start in starts]
+        self.changeable = not all(isinstance(part.source, Spill) for part in parts)
 
     def block(self, i: int) -> Array:
         """Return block i, read now."""

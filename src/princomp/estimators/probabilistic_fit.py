@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from princomp import certificates
 from princomp.data import Rows, budget, statistics
+from princomp.data.signature import require_unchanged
 from princomp.estimators.decompose import choose_solver, decompose, decompose_covariance
 from princomp.estimators.spectrum import Spectrum, minka_count, signs
 from princomp.estimators.standardise import SAFE_TOTAL
@@ -80,7 +81,9 @@ def fit(problem: Problem, method: str) -> Found:
             k = min(k, probabilistic_em.filled_rank(data, problem.rng) - 1)
         problem = replace(problem, k=max(k, 1), choice=None)
         if missing or method == "em":
-            return _by_em(problem, data)._replace(chosen=k, most=bound)
+            found = _by_em(problem, data)
+            check_unchanged(data, problem.names)
+            return found._replace(chosen=k, most=bound)
     return _closed_form(problem)
 
 
@@ -151,6 +154,7 @@ def _weighted(problem: Problem, k: int) -> tuple[Spectrum, float]:
     X, weight, moments = data.around(), np.asarray(data.weight), data.moments
     values, V = probabilistic_closed.weighted_eigenpairs(X, weight, k)
     apply = partial(probabilistic_closed.weighted_gram_apply, X, weight)
+    check_unchanged(data, problem.names)
     spectrum = Spectrum(
         "eigh",
         np.maximum(values, 0.0),
@@ -255,6 +259,12 @@ def observed(rows: Rows, weight: Array | None, names: Any) -> Data:
         more = f" (and {len(empty) - 1} more)" if len(empty) > 1 else ""
         raise ValueError(f"Column {_name(names, int(empty[0]))}{more} has no observed cell{where}: leave it out.")
     return Data(rows, moments, unit, weight)
+
+
+def check_unchanged(data: Data, names: Any) -> None:
+    """Raise ValueError if the cells, read once more, are not what they were; those in memory are not read again."""
+    if data.rows.changeable:
+        require_unchanged(data.moments.signature, statistics.observed_sums(data.around()), names)
 
 
 def total_variance(data: Data) -> float:

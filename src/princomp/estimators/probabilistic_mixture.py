@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from princomp.data import Centered, Rows, statistics
 from princomp.estimators.base import Estimator, check_count
 from princomp.estimators.probabilistic_fit import (
+    check_unchanged,
     check_variance,
     checked_weight,
     drive,
@@ -181,6 +182,7 @@ class ProbabilisticPCAMixture(Estimator):
                 UserWarning,
                 stacklevel=4,
             )
+        check_unchanged(data, getattr(self, "feature_names_in_", None))
         self._keep(result, data.moments.mean, data.unit, data.moments.cells, rows.dtype)
         self.n_samples_ = n
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from princomp.data import Rows, statistics
 from princomp.data.rows import add
-from princomp.estimators.probabilistic_fit import Found, Problem, fit, fit_covariance, observed
+from princomp.estimators.probabilistic_fit import Found, Problem, check_unchanged, fit, fit_covariance, observed
 from princomp.estimators.standardise import check_scale
 from princomp.result import History
 
@@ -24,7 +24,7 @@ class Scaled(Rows):
     def __init__(self, rows: Rows, shift: Array, scale: Array) -> None:
         self._rows, self._how = rows, (shift, scale)
         self.shape, self.dtype, self.names = rows.shape, rows.dtype, rows.names
-        self.sparse, self.offsets = rows.sparse, rows.offsets
+        self.sparse, self.changeable, self.offsets = rows.sparse, rows.changeable, rows.offsets
 
     def block(self, i: int) -> Any:
         """Return block i, divided."""
@@ -67,6 +67,7 @@ def fit_scaled(problem: Problem, method: str) -> tuple[Found, Array]:
     check_scale(scale, problem.names)
     shift = np.zeros_like(mean) if problem.rows.sparse else mean
     found = fit(replace(problem, rows=Scaled(problem.rows, shift, scale)), method)
+    check_unchanged(data, problem.names)
     return _of_data(found, shift, scale, float(counts @ np.log(scale))), scale
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from princomp._threads import single_blas_thread
 from princomp.data import Centered, Rows, as_rows, budget, statistics
 from princomp.data.shards import is_shards
+from princomp.data.signature import require_unchanged, row_weights
 from princomp.estimators.base import Estimator, check_values
 from princomp.estimators.standardise import standardise
 from princomp.manifolds import Stiefel
@@ -341,7 +342,9 @@ def _standardised(rows: Rows, scale: bool, names: Any) -> tuple[Array, Array, Ar
     if found.total > 0 and not np.finfo(np.float64).tiny < total < np.inf:
         raise ValueError("Squares of X or Y are out of the range of float64. Use scale=True, or other units.")
     divisor = np.ones(p) if found.scale is None else found.scale
-    return statistics.whole(Centered(rows, found.mean, 1 / divisor)), found.mean, divisor
+    X = statistics.whole(Centered(rows, found.mean, 1 / divisor))
+    require_unchanged(found.signature.times(1 / found.unit), row_weights(slice(0, n)) @ X, names)
+    return X, found.mean, divisor
 
 
 def _weight(alpha: float | None, k: int, W: Array) -> float:

@@ -270,6 +270,7 @@ class SparsePCA(Estimator):
             answer = self._solve(formulation, problem)
         self.n_samples_: int | None = rows.shape[0]
         self._keep(formulation, problem, answer, found.mean, found.scale, rows.dtype)
+        found.require_unchanged(names)
 
     def _fit_covariance(self, S: Any, n_samples: int | None) -> None:
         matrix, unit, dtype = open_covariance(self, S, n_samples)

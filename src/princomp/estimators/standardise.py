@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.data import Centered, Rows, statistics
-from princomp.data.signature import Signature
+from princomp.data.signature import Signature, require_unchanged
 from princomp.data.statistics import Moments
 from princomp.estimators.base import check_values
 
@@ -32,6 +32,11 @@ class Standardised:
     scatter: Array | None  # X'X, if it was asked for
     error: float  # of that, measured
     signature: Signature  # of X, from the pass that measured it
+
+    def require_unchanged(self, names: Any = None) -> None:
+        """Raise ValueError if the data, read once more, are not what they were; those in memory are not read again."""
+        if self.X.rows.changeable:
+            require_unchanged(self.signature, statistics.weighted_sums(self.X), names)
 
 
 def standardise(rows: Rows, *, center: bool, scale: bool, scatter: bool = False, names: Any = None) -> Standardised:
