@@ -82,6 +82,8 @@ class Certificate:
     def __str__(self) -> str:
         """Return a sentence."""
         size = f"residual {self.residual:.1e}, {'within' if self.residual <= self.tol else 'above'} tol {self.tol:.0e}"
+        if "meaning" in self.details:
+            return f"{size}; {self.details['meaning']}."
         if self.residual > self.tol and self.dominant is not False:
             return f"{size}."
         if self.dominant is None:

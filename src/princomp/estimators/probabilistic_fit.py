@@ -14,10 +14,18 @@ from princomp import certificates
 from princomp.data import Rows, budget, statistics
 from princomp.data.signature import require_unchanged
 from princomp.estimators.decompose import choose_solver, decompose, decompose_covariance
+from princomp.estimators.probabilistic_maximum import maximum
+from princomp.estimators.probabilistic_together import never_together
 from princomp.estimators.spectrum import Spectrum, minka_count, signs
 from princomp.estimators.standardise import SAFE_TOTAL
-from princomp.result import History, Result, State, Status, run
-from princomp.solvers import probabilistic, probabilistic_choice, probabilistic_closed, probabilistic_em
+from princomp.result import Certificate, History, Result, State, Status, run
+from princomp.solvers import (
+    probabilistic,
+    probabilistic_choice,
+    probabilistic_closed,
+    probabilistic_em,
+    probabilistic_starts,
+)
 from princomp.solvers.probabilistic_em import LEAST_NOISE, Data, Hidden
 
 Array = NDArray[Any]
@@ -27,6 +35,11 @@ MOST = 50  # components that a choice tries, unless told otherwise
 HELD_OUT = 0.1  # of the cells
 WEIGHTS = (1e-100, 1e100)  # of the row that counts most: sums of squares must neither overflow nor vanish
 SMALLEST = 1e6  # of the smallest number with all digits: the noise of such a variance may still be held
+# For each parameter. Of 120 tables of 20 to 400 rows with a third to two thirds of the cells missing, one start ended
+# below the best of eight in 8 of 57 with fewer cells, and in 1 of 60 with more.
+FEW_CELLS = 20
+# Within 0.1 of the best of twenty: one start in 88, five in 95, ten in 96 of 100 tables of 20 to 60 rows.
+FEW_CELLS_STARTS = 5
 CHOICE_TOL = 1e-5  # is enough to compare numbers of components
 
 
@@ -43,6 +56,7 @@ class Problem:
     tol: float
     max_iter: int
     rng: np.random.Generator
+    n_init: int | None  # starts; None: chosen by the number of cells
     drive: Callable[..., Result]  # `run`, with the user's callback and checkpoint
     names: Any = None
 
@@ -61,6 +75,7 @@ class Found(NamedTuple):
     log_likelihood: float | None
     n_samples: int | None
     result: Result
+    apart: str | None = None  # a sentence about columns that no row has both of
     most: int | None = None  # components that a choice could judge, missing cells being so many
 
 
@@ -317,15 +332,30 @@ def _chosen_by_em(problem: Problem, data: Data) -> int:
     return problem.k
 
 
+def _starts(problem: Problem, data: Data) -> int:
+    """Return how many starts to make: the number asked for, or a few where cells are too few for one to be enough."""
+    if problem.n_init is not None:
+        return problem.n_init
+    p, k = data.rows.shape[1], problem.k
+    few = data.moments.cells < FEW_CELLS * (p * k - k * (k - 1) // 2 + p + 1)
+    return FEW_CELLS_STARTS if few and not data.complete else 1
+
+
+def of_data(certificate: Certificate, logarithms: float) -> Certificate:
+    """Return the certificate with the likelihoods of X, not of X times unit."""
+    likelihoods = certificate.details["likelihoods"] + logarithms
+    return replace(certificate, details={**certificate.details, "likelihoods": likelihoods})
+
+
 def _by_em(problem: Problem, data: Data) -> Found:
     p, k = problem.rows.shape[1], problem.k
     # Sums for each pair of components and each feature, in a few copies.
     budget.require(16.0 * p * k * (k + 1), f"EM with {p} features and {k} components", "Take fewer components.")
-    begin = probabilistic_em.start(probabilistic_em.begin(data, problem.k, problem.rng))
+    begins = probabilistic_starts.models(data, k, _starts(problem, data), problem.rng)
     total = total_variance(data)
-    result = problem.drive(
-        partial(probabilistic_em.em, data), begin, tol=problem.tol, max_iter=problem.max_iter, scope="local"
-    )
+    # Where components pass through all cells of any data, a model without noise says nothing.
+    bounded = data.complete or probabilistic_choice.freedom(data.rows_by_cells(), k) > 0
+    result = maximum(data, begins, problem.drive, tol=problem.tol, max_iter=problem.max_iter, bounded=bounded)
     model, unit = probabilistic_em.model_of(result.value), data.unit
     V, sizes, _ = np.linalg.svd(model.W / unit, full_matrices=False)
     noise = model.noise / unit / unit
@@ -347,5 +377,6 @@ def _by_em(problem: Problem, data: Data) -> Found:
         problem.k,
         log_likelihood,
         problem.rows.shape[0],
-        replace(result, value=value, objective=log_likelihood),
+        replace(result, value=value, objective=log_likelihood, certificate=of_data(result.certificate, by_unit)),
+        None if data.complete else never_together(data, problem.names),
     )

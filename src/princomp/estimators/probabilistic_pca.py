@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from princomp.data import Centered, Rows, as_rows
 from princomp.estimators import probabilistic_fit
-from princomp.estimators.base import Estimator
+from princomp.estimators.base import Estimator, check_count
 from princomp.estimators.covariance import open_covariance
 from princomp.estimators.probabilistic_fit import CHOICES, Found, Problem, checked_weight, drive, fit, fit_covariance
 from princomp.estimators.probabilistic_scaled import fit_scaled, fit_scaled_covariance
@@ -68,13 +68,17 @@ class ProbabilisticPCA(Estimator):
         their deviations, samples, likelihoods and `get_covariance` are those of X.
     rotation : (k, k) array, optional
         The orthogonal R above. The likelihood does not depend on it; by default I.
+    n_init : int, optional
+        Starts of "em", of which the one of largest likelihood is kept: the first from the covariance of the data filled
+        with means, the others random. By default 5 if fewer than 20 cells are observed for each parameter, where the
+        likelihood often has several maxima, else 1.
     tol : float, default 1e-6
         For "em": bound on the estimated gain of the log-likelihood that is left, for each observed cell. For
         "closed-form": on the eigen-residual, as in `PCA`.
     max_iter : int, default 1000
-        Bound on iterations.
+        Bound on iterations, of all starts together.
     random_state : int, RandomState or None, default None
-        Seed of the start, of "held-out" and of `sample`.
+        Seed of the starts, of "held-out" and of `sample`.
     verbose : int, default 0
         1: a progress line on a terminal; 2: which stays.
     callback : callable, optional
@@ -102,14 +106,16 @@ class ProbabilisticPCA(Estimator):
     log_likelihood_ : float
         Of the observed cells of all rows; None after `fit_covariance` without ``n_samples``.
     n_components_, n_samples_, n_features_in_, n_iter_ : int
-        Counts.
+        Counts; of iterations those of the start that was kept.
     method_ : str
         The method that ran.
     result_ : Result
         ``value`` ("W", "mean", "noise", and "total", the sum of weights), ``objective`` (the log-likelihood),
         ``certificate``, ``status``, and in ``history.objective`` the log-likelihood after each step.
     certificate_ : Certificate
-        "em": the estimated gain left; "closed-form": the eigen-residual.
+        "closed-form": the eigen-residual. "em": the gain that is left for each cell, measured from slope and curvature of
+        the likelihood at the model. If it holds, the model is a local maximum, and ``details`` tells the largest
+        curvature found, the probability that a saddle was missed, and the likelihood that each start has led to.
 
     See Also
     --------
@@ -138,6 +144,7 @@ class ProbabilisticPCA(Estimator):
         max_components: int | None = None,
         scale: bool = False,
         rotation: Array | None = None,
+        n_init: int | None = None,
         tol: float = 1e-6,
         max_iter: int = 1000,
         random_state: Any = None,
@@ -150,6 +157,7 @@ class ProbabilisticPCA(Estimator):
         self.max_components = max_components
         self.scale = scale
         self.rotation = rotation
+        self.n_init = n_init
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -214,6 +222,7 @@ class ProbabilisticPCA(Estimator):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 rng=self._generator(),
+                n_init=self.n_init,
                 drive=partial(drive, self, rows, weight, tell),
                 names=getattr(self, "feature_names_in_", None),
             )
@@ -238,6 +247,8 @@ class ProbabilisticPCA(Estimator):
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}.")
         self._check_limits()
+        if self.n_init is not None:
+            check_count("n_init", self.n_init)
         side = min(n, p)
         most = max(min(side - 1, probabilistic_fit.MOST), 1)
         if self.max_components is not None:
@@ -261,7 +272,8 @@ class ProbabilisticPCA(Estimator):
         k = len(found.values)
         R = _checked_rotation(self.rotation, k)
         probabilistic_fit.check_variance(found.total, found.total, dtype)
-        for message in _warnings(found, self.n_components, k, most, self.max_components, rows):
+        messages = _warnings(found, self.n_components, k, most, self.max_components, rows)
+        for message in messages + ([] if found.apart is None else [found.apart]):
             warnings.warn(message, UserWarning, stacklevel=5)
         self.method_ = found.method
         self.n_components_ = k

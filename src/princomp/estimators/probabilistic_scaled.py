@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from princomp.data import Rows, statistics
 from princomp.data.rows import add
-from princomp.estimators.probabilistic_fit import Found, Problem, check_unchanged, fit, fit_covariance, observed
+from princomp.estimators.probabilistic_fit import (
+    Found,
+    Problem,
+    check_unchanged,
+    fit,
+    fit_covariance,
+    observed,
+    of_data,
+)
 from princomp.estimators.standardise import check_scale
 from princomp.result import History
 
@@ -87,5 +95,7 @@ def _of_data(found: Found, shift: Array, scale: Array, logarithms: float) -> Fou
     result = replace(
         result, value={**result.value, "mean": mean}, objective=result.objective - logarithms, history=history
     )
+    if "likelihoods" in result.certificate.details:
+        result = replace(result, certificate=of_data(result.certificate, -logarithms))
     likelihood = None if found.log_likelihood is None else found.log_likelihood - logarithms
     return found._replace(mean=mean, log_likelihood=likelihood, result=result)

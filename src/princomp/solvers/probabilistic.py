@@ -17,6 +17,7 @@ A row that observes the cells o has, with r = x_o - mean_o and M = W_o'W_o + noi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,6 +62,7 @@ class Posterior(NamedTuple):
     patterns: Patterns
     filled: Array  # (b, p) the rows less the mean, 0 in missing cells
     scores: Array  # (b, k)
+    residual: Array  # (b, p) r - W_o z, 0 in missing cells
     left: Array  # (b,) |r - W_o z|^2
     covariance: Array  # (u, k (k + 1) / 2) lower triangles, one for each pattern
     log_likelihood: Array  # (b,)
@@ -88,8 +90,9 @@ def group(missing: Array) -> Patterns:
     return Patterns(order, np.cumsum(new) - 1, (~missing[order[new]]).astype(np.float64))
 
 
+@cache
 def triangle(k: int) -> tuple[Array, Array]:
-    """Return rows and columns of the entries of a lower triangle, row by row."""
+    """Return rows and columns of the entries of a lower triangle, row by row; not to be written to."""
     return np.tril_indices(k)
 
 
@@ -112,7 +115,8 @@ def posterior(block: Array, W: Array, noise: float) -> Posterior:
     i, j = triangle(k)
     G = patterns.observed @ (W[:, i] * W[:, j])
     Z, C, logdet = _posteriors(G, noise, patterns.which, R @ W)
-    residual = R - Z @ W.T
+    residual = Z @ W.T
+    np.subtract(R, residual, out=residual)  # in place: fresh memory of this size costs more than the product
     if len(patterns.observed) == len(block):
         residual *= patterns.observed
     else:
@@ -122,7 +126,7 @@ def posterior(block: Array, W: Array, noise: float) -> Posterior:
     constant = cells * np.log(2 * np.pi) + (cells - k) * np.log(noise) + logdet
     left = np.einsum("ij,ij->i", residual, residual)
     fit = left / noise + np.einsum("ij,ij->i", Z, Z)
-    return Posterior(patterns, R, Z, left, C, -0.5 * (constant[patterns.which] + fit))
+    return Posterior(patterns, R, Z, residual, left, C, -0.5 * (constant[patterns.which] + fit))
 
 
 def _posteriors(G: Array, noise: float, which: Array, B: Array) -> tuple[Array, Array, Array]:
@@ -189,10 +193,14 @@ def sums(block: Array, W: Array, noise: float, weight: Array | None = None, foun
     weight = np.ones(len(Z)) if weight is None else weight if order is None else weight[order]
     weighted = Z * weight[:, None]
     i, j = triangle(k)
+    payload = np.empty((len(observed), len(i) + k + 1))
     if len(observed) == len(Z):
-        payload = np.column_stack([weight[:, None] * found.covariance + weighted[:, i] * Z[:, j], weighted, weight])
+        np.multiply(found.covariance, weight[:, None], out=payload[:, : len(i)])
+        for a in range(k):  # row by row of the triangle: far faster than to gather all its entries
+            first = a * (a + 1) // 2
+            payload[:, first : first + a + 1] += weighted[:, a : a + 1] * Z[:, : a + 1]
+        payload[:, len(i) : -1], payload[:, -1] = weighted, weight
     else:
-        payload = np.empty((len(observed), len(i) + k + 1))
         for u, rows in _runs(which):
             total = weight[rows].sum()
             products = weighted[rows].T @ Z[rows]

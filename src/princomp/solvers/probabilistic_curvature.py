@@ -1,0 +1,172 @@
+"""Slope and curvature of the log-likelihood of probabilistic PCA with missing cells, summed over rows.
+
+Objective: L(W, mean, log noise), the log-likelihood of the observed cells (see `probabilistic`). With e = r - W_o z, C
+the covariance of z and a dot for the derivative along a direction (D, m, t), r and e being 0 in missing cells,
+
+    gradient:  (sum e z' - sum_o C w_j) / noise,   sum e / noise,   1/2 (sum |e|^2 / noise + sum (k - tr C) - cells)
+    z. = M^-1 (D'e - W_o'(D z + m) - noise t z),   e. = -(D z + m + W z.) in observed cells,
+    M. = D_o'W_o + W_o'D_o + noise t I,            C. = t C - C M. C / noise,
+
+and the product of the Hessian with the direction is the derivative of the gradient by these. The metric is the
+information of complete data whose scores have covariance I: c_j / noise for w_j and mean_j, seen c_j times, and
+cells / 2 for log noise. Turns W R of the components, which change nothing, are projected away. Stretches W S and shifts
+W c, which scores can nearly undo, are known less well, with x = |w|^2 / noise of components a and b by the factors
+1 / (1 + 1 / (1 / x_a + 1 / x_b)) and 1 / (1 + x); so their metric is smaller by as much. In it curvatures are between
+about -1 and 0, and far from 0 where cells are plenty.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.solvers import probabilistic
+from princomp.solvers.probabilistic import Posterior, Sums, triangle, unpacked
+from princomp.solvers.probabilistic_em import Data, Model, maximise, tile_rows
+
+Array = NDArray[Any]
+
+BATCH_BYTES = 2**22  # of the directions that go through the rows together
+
+
+class Curvature:
+    """Slope and curvature at a model, in units in which a unit step is about one standard error.
+
+    Vectors are those of `Model.flat`, times the root of the metric. Rows are read once for each product; the first
+    reading gives the gradient too.
+    """
+
+    def __init__(self, data: Data, model: Model) -> None:
+        # Components turned so that their inner products vanish: then turns are easily told from stretches.
+        counts = data.moments.counts
+        _, V = np.linalg.eigh(model.W.T @ (counts[:, None] * model.W))
+        self.data, self.model = data, model._replace(W=model.W @ V)
+        p, k = model.W.shape
+        by_feature = np.sqrt(counts / model.noise)
+        self.root = np.concatenate([np.repeat(by_feature, k), by_feature, [np.sqrt(data.moments.cells / 2)]])
+        self.dimension = len(self.root) - k * (k - 1) // 2  # without turns
+        self._sums: Sums | None = None
+        self._covariances = np.empty((p, k, k))  # sums of C over the rows that have a feature
+
+    @property
+    def gradient(self) -> Array:
+        """The slope, (d,), after a first product."""
+        return self._balanced((self._gradient() / self.root)[:, None])[:, 0]
+
+    def apply(self, V: Array) -> Array:
+        """Return the curvature times vectors (d, b)."""
+        size = max(1, BATCH_BYTES // (8 * len(V)))
+        balanced = self._balanced(V)
+        parts = [self._apply(balanced[:, first : first + size]) for first in range(0, V.shape[1], size)]
+        return self._balanced(np.hstack(parts))
+
+    def moved(self, step: Array) -> Model:
+        """Return the model after a step (d,)."""
+        flat = self.model.flat() + self._balanced(step[:, None])[:, 0] / self.root
+        return Model.of(flat, len(self.model.W), self.data.floor)
+
+    def random(self, rng: np.random.Generator) -> Array:
+        """Return a random vector (d,) without turns, all other directions alike."""
+        return self._balanced(rng.standard_normal((len(self.root), 1)), plain=True)[:, 0]
+
+    def _balanced(self, V: Array, *, plain: bool = False) -> Array:
+        """Return vectors (d, b) less their part along turns and, unless ``plain``, longer along stretches and shifts.
+
+        Along B K, B the components in units of the metric and s their squares, a turn has K_ab = -K_ba; orthogonal to
+        it are stretches, s_a K_ab = s_b K_ba.
+        """
+        p, k = self.model.W.shape
+        B = self.root[: p * k].reshape(p, k) * self.model.W
+        squares = np.maximum(np.einsum("jk,jk->k", B, B), np.finfo(np.float64).tiny)
+        x = squares / self.data.moments.total * (not plain)
+        with np.errstate(divide="ignore"):
+            stretch = np.sqrt(1 + 1 / (1 / x[:, None] + 1 / x)) - 1
+        shift = np.sqrt(1 + x) - 1
+        out = V.copy()
+        for column in out.T:
+            Y, by_mean = column[: p * k].reshape(p, k), column[p * k : -1]
+            inner = B.T @ Y
+            turn = (inner - inner.T) / (squares[:, None] + squares)
+            along = (squares * inner + squares[:, None] * inner.T) / (squares[:, None] + squares)
+            column[: p * k] += (B @ (stretch * along / squares[:, None] - turn)).ravel()
+            column[p * k : -1] += B @ (shift * (B.T @ by_mean) / squares)
+        return out
+
+    def _gradient(self) -> Array:
+        if self._sums is None:
+            raise RuntimeError("The gradient comes with the first product.")
+        return maximise(self._sums, self.model, prior=0.0, floor=0.0).gradient
+
+    def _apply(self, V: Array) -> Array:
+        (W, shift, noise), (p, k), b = self.model, self.model.W.shape, V.shape[1]
+        flat = V.T / self.root
+        D, m, t = flat[:, : p * k].reshape(b, p, k), flat[:, p * k : -1], flat[:, -1]
+        X, state = self.data.around(shift), (W, noise, D, m, t, self.data.weight)
+        if self._sums is None:
+            *sums, covariances, by_weights, by_mean, by_noise = X.reduce(_first, *state, tile_rows=_tile_rows(p, k))
+            self._sums, self._covariances = Sums(*sums), unpacked(covariances, k)
+        else:
+            by_weights, by_mean, by_noise = X.reduce(_further, *state, tile_rows=_tile_rows(p, k))
+        by_weights -= np.einsum("jab,djb->dja", self._covariances, D)
+        out = np.concatenate([by_weights.reshape(b, -1) / noise, by_mean / noise, by_noise[:, None]], axis=1)
+        out[:, :-1] -= t[:, None] * self._gradient()[:-1]
+        out[:, -1] -= t * float(self._sums.left) / (2 * noise)
+        return (out / self.root).T
+
+
+def _tile_rows(p: int, k: int) -> int:
+    """Return how many rows to take at a time: fewer than for sums alone, as there are more arrays of their size."""
+    return max(tile_rows(p, k) // 2, 1)
+
+
+def _first(block: Array, rows: slice, W: Array, noise: float, *state: Any) -> tuple[Array, ...]:
+    """Return the sums of an E-step, those of the covariances (p, k (k + 1) / 2), and what `_further` returns."""
+    found, weight = probabilistic.posterior(block, W, noise), state[-1]
+    here = None if weight is None else weight[rows]
+    sums = probabilistic.sums(block, W, noise, here, found)
+    (order, which, observed), Z = found.patterns, found.scores
+    weights = np.ones(len(Z)) if here is None else here if order is None else here[order]
+    of_patterns = np.bincount(which, weights, len(observed))
+    covariances = observed.T @ (of_patterns[:, None] * found.covariance)
+    return (*sums, covariances, *_along(found, rows, W, noise, *state))
+
+
+def _further(block: Array, rows: slice, W: Array, noise: float, *state: Any) -> tuple[Array, Array, Array]:
+    return _along(probabilistic.posterior(block, W, noise), rows, W, noise, *state)
+
+
+def _along(
+    found: Posterior, rows: slice, W: Array, noise: float, D: Array, m: Array, t: Array, weight: Array | None
+) -> tuple[Array, Array, Array]:
+    """Return what rows add to the products with directions D (b, p, k), m (b, p), t (b,), but for sums known already.
+
+    Those by W and mean are times noise; they lack the derivative of 1 / noise and, by W, that of W in C W.
+    """
+    k = W.shape[1]
+    (order, which, observed), Z, E = found.patterns, found.scores, found.residual
+    single = len(observed) == len(Z)  # rows in each pattern
+    weights = np.ones(len(Z)) if weight is None else weight[rows] if order is None else weight[rows][order]
+    mask, C = observed if single else observed[which], unpacked(found.covariance, k)
+    of_patterns = np.bincount(which, weights, len(observed))
+    i, j = triangle(k)
+    by_weights, by_mean, by_noise = np.empty_like(D), np.empty_like(m), np.empty_like(t)
+    for d, (D_d, m_d, t_d) in enumerate(zip(D, m, t)):
+        M_dot = unpacked(observed @ (W[:, i] * D_d[:, j] + D_d[:, i] * W[:, j]), k) + noise * t_d * np.eye(k)
+        C_dot = t_d * C - C @ M_dot @ C / noise
+        moved = Z @ D_d.T
+        moved += m_d
+        moved *= mask
+        slope = E @ D_d - moved @ W - noise * t_d * Z
+        Z_dot = np.einsum("bij,bj->bi", C if single else C[which], slope) / noise
+        E_dot = Z_dot @ W.T
+        E_dot *= mask
+        E_dot += moved  # with the other sign
+        C_dots = unpacked(observed.T @ (of_patterns[:, None] * C_dot[:, i, j]), k)
+        by_weights[d] = E.T @ (Z_dot * weights[:, None]) - E_dot.T @ (Z * weights[:, None])
+        by_weights[d] -= np.einsum("jab,jb->ja", C_dots, W)
+        by_mean[d] = -(weights @ E_dot)
+        by_noise[d] = -(weights @ np.einsum("ij,ij->i", E, E_dot)) / noise
+        by_noise[d] -= 0.5 * of_patterns @ np.trace(C_dot, axis1=1, axis2=2)
+    return by_weights, by_mean, by_noise
