@@ -1,7 +1,7 @@
 """Maxima of a likelihood: what slope and curvature at a point say about the gain that steps from it may bring.
 
-Near the point, L is L_0 + g'x + x'A x / 2. Where A has no positive eigenvalue, the gain is g'(-A)^-1 g / 2; where it has
-one, the point is a saddle and the eigenvector leads up. A is known by its products with vectors alone.
+Near the point, L is L_0 + g'x + x'A x / 2. Where A has no positive eigenvalue, the gain is g'(-A)^-1 g / 2; where it
+has one, the point is a saddle and the eigenvector leads up. A is known by its products with vectors alone.
 
 Lanczos' process from a random unit vector v gives polynomials p_i, orthonormal for the measure that v has on the
 eigenvalues of A. Such a measure has at most 1 / sum_i p_i(t)^2 at t (Christoffel), and that of an eigenvector in d
@@ -13,10 +13,12 @@ worst one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from princomp.result import Certificate
 
 Array = NDArray[Any]
 Operator = Callable[[Array], Array]  # V (d, b) -> A V (d, b)
@@ -27,6 +29,111 @@ LANCZOS_BYTES = 2**27  # that the vectors may take
 SETTLED = 0.1  # what changes by less than this share from one step to the next is believed
 FLAT = 1e-6  # curvature that is not told from none
 EXHAUSTED = 1e-12  # a remainder of this share is rounding
+
+
+UPWARD = 3  # directions that are followed at a saddle
+REACH = (2.0, 1.0, 0.5, 0.25, 0.0625)  # how far, relative to where the gain should be largest
+STRONGEST = 0.5  # curvature that is always looked for, however large the tolerance
+
+
+class Surface(Protocol):
+    """A log-likelihood around a point, in units of about a standard error, so that A is about -I."""
+
+    dimension: int  # of the space of steps; vectors (d,) may be longer
+
+    @property
+    def gradient(self) -> Array:
+        """The slope g, (d,); asked for after a first product."""
+
+    def apply(self, V: Array) -> Array:
+        """Return A V, (d, b)."""
+
+    def random(self, rng: np.random.Generator) -> Array:
+        """Return a random step (d,), all directions alike."""
+
+    def gain(self, step: Array) -> float:
+        """Return what the log-likelihood gains by a step (d,)."""
+
+
+def local_maximum(
+    surface: Surface, *, cells: float, rows: float, tol: float, random_state: int = 0
+) -> tuple[Certificate, Array | None]:
+    """Certify that no small step gains more than ``tol`` for each cell.
+
+    Curvature of c gains about n c^2 / 4 with n rows, as a component of probabilistic PCA does that was left out, of
+    c noise more variance than noise. Curvature that so gains less than ``tol`` is not looked for.
+
+    Parameters
+    ----------
+    surface : Surface
+        The log-likelihood around the point, made from data and point alone.
+    cells, rows : float
+        How many observed cells and rows there are.
+    tol : float
+        Bound on the gain for each cell.
+    random_state : int, default 0
+        Seed of the probes.
+
+    Returns
+    -------
+    certificate : Certificate
+        ``residual`` is the gain for each cell that is left: found along directions that curve upwards, promised by the
+        slope, or that of curvature that could not be excluded. ``details`` has these, and what is known of curvature.
+    step : (d,) array or None
+        Where to go on from, if it does not hold for one of the first two reasons.
+    """
+    rng, enough = np.random.default_rng(random_state), tol * cells
+    level, gain, step = min(2 * float(np.sqrt(enough / rows)), STRONGEST), 0.0, None
+    while True:
+        curved = curvature(surface.apply, surface.random(rng), surface.dimension, level)
+        if not curved.upward.size:
+            break
+        gain, step = max((gain, step), _followed(surface, curved, rows, enough), key=lambda found: found[0])
+        if gain > enough:
+            break
+        level = 1.5 * curved.largest  # what was found is weak; is there more?
+    slope = slope_gain(surface.apply, surface.gradient, curved.bound, enough)
+    unseen = rows * curved.bound**2 / 4 if curved.miss > MISS and gain <= enough else 0.0
+    details = {
+        "meaning": _meaning(curved, gain, slope, unseen, enough),
+        "largest curvature": curved.largest,
+        "largest curvature that may be": curved.bound,
+        "probability of a miss": curved.miss,
+        "gain along curvature": gain,
+        "gain along the slope": slope,
+    }
+    certificate = Certificate(max(gain, slope, unseen) / cells, tol, "local", details=details)
+    if gain <= enough:
+        step = np.zeros_like(surface.gradient) if slope > enough else None
+    return certificate, step
+
+
+def _meaning(curved: Curved, gain: float, slope: float, unseen: float, enough: float) -> str:
+    """Return what the numbers say."""
+    if gain > enough:
+        return f"a saddle: a step along its curvature gains {gain:.2g}"
+    if slope > enough:
+        return f"not yet a maximum: its slope promises a gain of {slope:.2g}"
+    if unseen > enough:
+        return f"perhaps a saddle: upward curvature of up to {curved.bound:.2g} could not be excluded"
+    return f"a local maximum, unless a saddle was missed, which has a probability below {MISS:g}"
+
+
+def _followed(surface: Surface, curved: Curved, rows: float, enough: float) -> tuple[float, Array]:
+    """Return the largest gain that is found along the directions that curve upwards, and the step to it."""
+    size = np.sqrt(rows * curved.largest)  # where a component that was left out gains most
+    best, step = 0.0, np.zeros(len(curved.upward))
+    for direction in curved.upward.T[:UPWARD]:
+        forth = 1.0 if surface.gradient @ direction >= 0 else -1.0
+        for sign in (forth, -forth):
+            for reach in REACH:
+                tried = sign * reach * size * direction
+                gain = surface.gain(tried)
+                if gain > best:
+                    best, step = gain, tried
+            if best > enough:
+                return best, step
+    return best, step
 
 
 class Curved(NamedTuple):
@@ -44,18 +151,18 @@ def curvature(apply: Operator, start: Array, dimension: int, level: float) -> Cu
     ``start`` (d,) is a random vector in the space of ``dimension`` dimensions that A acts on.
     """
     before = -np.inf
-    for Q, T in _lanczos(apply, start):
+    for basis, T in _lanczos(apply, start):
         values, vectors = np.linalg.eigh(_square(T))
         found, miss = float(values[-1]), miss_probability(T, level, dimension)
+        upward = basis @ vectors[:, values > level][:, ::-1]
         if miss <= MISS or (level < found and found - before <= SETTLED * found):
             break
         before = found
-    upward = Q[:, : len(values)] @ vectors[:, values > level][:, ::-1]
     return Curved(found, _bound(T, found, level, dimension), miss, upward)
 
 
 def miss_probability(T: Array, t: float, dimension: int) -> float:
-    """Return how probably a random start has hidden an eigenvalue of at least t from Lanczos' diagonals T (2, steps)."""
+    """Return how probably a random start hid an eigenvalue of at least t from Lanczos' diagonals T (2, steps)."""
     if t <= np.linalg.eigvalsh(_square(T))[-1]:
         return 1.0
     before, here, total = 0.0, 1.0, 1.0
@@ -102,7 +209,7 @@ def _lanczos(apply: Operator, start: Array) -> Iterator[tuple[Array, Array]]:
             q = q - Q[:, : j + 1] @ (Q[:, : j + 1].T @ q)
         length = float(np.linalg.norm(q))
         T[1, j] = length if length > EXHAUSTED * size else 0.0
-        yield Q, T[:, : j + 1]
+        yield Q[:, : j + 1], T[:, : j + 1]
         if T[1, j] == 0:
             return
         Q[:, j + 1] = q / length

@@ -1,4 +1,4 @@
-"""Probabilistic PCA with missing cells: the largest likelihood that several starts lead to, and whether it is a maximum.
+"""Probabilistic PCA by EM: the largest likelihood that several starts lead to, and whether it is a maximum.
 
 EM ends; slope and curvature are then measured anew, from the rows and the model. Where a direction leads up, it is
 followed, and EM goes on from there.
@@ -23,10 +23,7 @@ from princomp.solvers.probabilistic_em import Data, Model
 Array = NDArray[Any]
 
 ROUNDS = 20  # of EM, after saddles
-UPWARD = 3  # directions that are tried at a saddle
-REACH = (2.0, 1.0, 0.5, 0.25, 0.0625)  # of a step along them
-# More curvature than this is looked for, whatever the tolerance.
-STRONGEST = 0.5
+NO_NOISE = "the noise is the least there may be, where the likelihood has no bound"
 
 
 def maximum(
@@ -53,70 +50,15 @@ def maximum(
     return replace(result, certificate=replace(result.certificate, details=details))
 
 
-def certify(data: Data, model: Model, tol: float, seed: int = 0) -> tuple[Certificate, Model | None]:
-    """Certify that no small step gains more than ``tol`` for each cell; else return a model for EM to go on from.
-
-    Curvature of c gains about n c^2 / 4 with n rows, as a component that was left out does, of c noise more variance
-    than noise: curvature that gains less than ``tol`` asks for is not looked for.
-    """
+def certify(data: Data, model: Model, tol: float, random_state: int = 0) -> tuple[Certificate, Model | None]:
+    """Return the certificate of a model, measured from the rows, and where EM may go on from if it does not hold."""
     if probabilistic_em.at_floor(model.noise, data.floor):
-        meaning = "the noise is the least there may be, where the likelihood has no bound"
-        return Certificate(np.inf, tol, "local", details={"meaning": meaning}), None
-    cells, total, rng = data.moments.cells, data.moments.total, np.random.default_rng(seed)
-    enough = tol * cells
-    level, gain = min(2 * float(np.sqrt(enough / total)), STRONGEST), 0.0
-    at = Curvature(data, model)
-    while True:
-        curved = likelihood.curvature(at.apply, at.random(rng), at.dimension, level)
-        if not curved.upward.size:
-            break
-        gained, upward = _followed(at, curved, enough)
-        gain, level = max(gain, gained), 1.5 * curved.largest  # weak: is there a stronger one?
-        if gain > enough:
-            break
-    slope = likelihood.slope_gain(at.apply, at.gradient, curved.bound, enough)
-    unseen = total * curved.bound**2 / 4 if curved.miss > likelihood.MISS and gain <= enough else 0.0
-    details = {
-        "meaning": _meaning(curved, gain, slope, unseen, enough),
-        "largest curvature": curved.largest,
-        "largest curvature that may be": curved.bound,
-        "probability of a miss": curved.miss,
-        "gain along curvature": gain,
-        "gain along the slope": slope,
-    }
-    certificate = Certificate(max(gain, slope, unseen) / cells, tol, "local", details=details)
-    if gain > enough:
-        return certificate, upward
-    return certificate, model if slope > enough else None
-
-
-def _meaning(curved: likelihood.Curved, gain: float, slope: float, unseen: float, enough: float) -> str:
-    """Return what the numbers say."""
-    if gain > enough:
-        return f"a saddle: a step along its curvature gains {gain:.2g} nats"
-    if slope > enough:
-        return f"not yet a maximum: its slope promises {slope:.2g} nats"
-    if unseen > enough:
-        return f"curvature of up to {curved.bound:.2g}, which would make it a saddle, could not be excluded"
-    return f"a local maximum (a saddle was looked for, and is missed with a probability of at most {likelihood.MISS:.0e})"
-
-
-def _followed(at: Curvature, curved: likelihood.Curved, enough: float) -> tuple[float, Model]:
-    """Return the largest gain found along directions that curve upwards, and the model there."""
-    base = float(at.data.sums(at.model).log_likelihood)
-    size = np.sqrt(at.data.moments.total * curved.largest)  # where such a gain is largest
-    best, model = 0.0, at.model
-    for direction in curved.upward.T[:UPWARD]:
-        forth = 1.0 if at.gradient @ direction >= 0 else -1.0
-        for sign in (forth, -forth):
-            for reach in REACH:
-                tried = at.moved(sign * reach * size * direction)
-                gain = float(at.data.sums(tried).log_likelihood) - base
-                if gain > best:
-                    best, model = gain, tried
-            if best > enough:
-                return best, model
-    return best, model
+        return Certificate(np.inf, tol, "local", details={"meaning": NO_NOISE}), None
+    at, moments = Curvature(data, model), data.moments
+    certificate, step = likelihood.local_maximum(
+        at, cells=moments.cells, rows=moments.total, tol=tol, random_state=random_state
+    )
+    return certificate, None if step is None else at.moved(step)
 
 
 def _best(result: Result, data: Data) -> Result:

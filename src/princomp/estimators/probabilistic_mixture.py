@@ -26,6 +26,7 @@ from princomp.estimators.probabilistic_fit import (
     refuse_infinite,
     total_variance,
 )
+from princomp.estimators.probabilistic_together import never_together
 from princomp.estimators.spectrum import signs
 from princomp.progress import watch, with_callbacks
 from princomp.result import Result, State
@@ -36,6 +37,7 @@ from princomp.solvers.probabilistic_mixture import Limits, Mixture, responsibili
 Array = NDArray[Any]
 
 SAMPLE = 5000  # rows from which the starts are guessed
+MEANING = "as estimated from the last steps; whether it is a maximum was not looked at"
 RESOLVED = (8 * np.finfo(np.float64).eps) ** 2  # of the square of the data: variance below this is rounding
 
 
@@ -89,7 +91,8 @@ class ProbabilisticPCAMixture(Estimator):
         ``value`` ("share", "W", "mean", "noise"), ``objective`` (the log-likelihood), ``certificate``, ``status``, and
         in ``history.objective`` the log-likelihood after each step.
     certificate_ : Certificate
-        The estimated gain left. A mixture's likelihood has many maxima: this is one of them.
+        The gain left, estimated from the last steps. A mixture's likelihood has many maxima and saddles: this is one of
+        them, and which of the two it is was not looked at.
 
     See Also
     --------
@@ -174,6 +177,9 @@ class ProbabilisticPCAMixture(Estimator):
             begin = probabilistic_mixture.best_of(data.around(), starts, **how)
             run = partial(drive, self, rows, weight, tell)
             result = run(solver, begin, tol=self.tol, max_iter=self.max_iter)
+        apart = None if data.complete else never_together(data, getattr(self, "feature_names_in_", None))
+        if apart is not None:
+            warnings.warn(apart, UserWarning, stacklevel=4)
         collapsed = int(limits.collapsed(Mixture.of(result.value)).sum())
         if collapsed:
             warnings.warn(
@@ -217,8 +223,9 @@ class ProbabilisticPCAMixture(Estimator):
         result.history.objective = [value + cells * np.log(unit) for value in result.history.objective]
         self.log_likelihood_ = result.objective + cells * np.log(unit)
         value = {"share": share, "W": axes * sizes[:, None, :], "mean": self._means, "noise": noise}
-        self.result_ = replace(result, value=value, objective=self.log_likelihood_)
-        self.certificate_ = result.certificate
+        certificate = replace(result.certificate, details={"meaning": MEANING})
+        self.result_ = replace(result, value=value, objective=self.log_likelihood_, certificate=certificate)
+        self.certificate_ = self.result_.certificate
         self.n_iter_ = result.n_iter
 
     # Using the fit

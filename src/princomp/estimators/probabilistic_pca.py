@@ -113,9 +113,9 @@ class ProbabilisticPCA(Estimator):
         ``value`` ("W", "mean", "noise", and "total", the sum of weights), ``objective`` (the log-likelihood),
         ``certificate``, ``status``, and in ``history.objective`` the log-likelihood after each step.
     certificate_ : Certificate
-        "closed-form": the eigen-residual. "em": the gain that is left for each cell, measured from slope and curvature of
-        the likelihood at the model. If it holds, the model is a local maximum, and ``details`` tells the largest
-        curvature found, the probability that a saddle was missed, and the likelihood that each start has led to.
+        "closed-form": the eigen-residual. "em": the gain that is left for each cell, measured from slope and curvature
+        of the likelihood at the model. If it holds, the model is a local maximum; ``details`` has the largest curvature
+        found, the probability that a saddle was missed, and the likelihood that each start has led to.
 
     See Also
     --------

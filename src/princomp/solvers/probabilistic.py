@@ -197,8 +197,8 @@ def sums(block: Array, W: Array, noise: float, weight: Array | None = None, foun
     if len(observed) == len(Z):
         np.multiply(found.covariance, weight[:, None], out=payload[:, : len(i)])
         for a in range(k):  # row by row of the triangle: far faster than to gather all its entries
-            first = a * (a + 1) // 2
-            payload[:, first : first + a + 1] += weighted[:, a : a + 1] * Z[:, : a + 1]
+            begin = a * (a + 1) // 2
+            payload[:, begin : begin + a + 1] += weighted[:, a : a + 1] * Z[:, : a + 1]
         payload[:, len(i) : -1], payload[:, -1] = weighted, weight
     else:
         for u, rows in _runs(which):

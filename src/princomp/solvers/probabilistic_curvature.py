@@ -28,6 +28,7 @@ from princomp.solvers.probabilistic_em import Data, Model, maximise, tile_rows
 
 Array = NDArray[Any]
 
+FIRST = "Gradient and likelihood come with the first product."
 BATCH_BYTES = 2**22  # of the directions that go through the rows together
 
 
@@ -67,6 +68,12 @@ class Curvature:
         flat = self.model.flat() + self._balanced(step[:, None])[:, 0] / self.root
         return Model.of(flat, len(self.model.W), self.data.floor)
 
+    def gain(self, step: Array) -> float:
+        """Return what the log-likelihood gains by a step (d,)."""
+        if self._sums is None:
+            raise RuntimeError(FIRST)
+        return float(self.data.sums(self.moved(step)).log_likelihood - self._sums.log_likelihood)
+
     def random(self, rng: np.random.Generator) -> Array:
         """Return a random vector (d,) without turns, all other directions alike."""
         return self._balanced(rng.standard_normal((len(self.root), 1)), plain=True)[:, 0]
@@ -96,7 +103,7 @@ class Curvature:
 
     def _gradient(self) -> Array:
         if self._sums is None:
-            raise RuntimeError("The gradient comes with the first product.")
+            raise RuntimeError(FIRST)
         return maximise(self._sums, self.model, prior=0.0, floor=0.0).gradient
 
     def _apply(self, V: Array) -> Array:

@@ -86,7 +86,7 @@ def em(
             state = None  # rounding hides all gains from here on, and what there is was yielded
         attempt, spent = int(value["attempt"]), state is not None and state.iteration >= max_iter
         if state is None or state.residual <= tol:
-            value |= _kept(value, data, bounded)
+            value |= _kept(value, data, tol, bounded)
         value["likelihoods"] = _with(value["likelihoods"], attempt, float(value["objective"]))
         if spent or not np.isnan(value["likelihoods"]).any():
             break
@@ -128,14 +128,16 @@ def _leads_nowhere(state: State, data: Data) -> bool:
     return bool(promised < value["kept_numbers"][0] or state.iteration - value["since"] >= value["patience"])
 
 
-def _kept(value: Value, data: Data, bounded: bool) -> dict[str, Array]:
-    """Return what is to be kept, now that a start has ended."""
+def _kept(value: Value, data: Data, tol: float, bounded: bool) -> dict[str, Array]:
+    """Return what is to be kept, now that a start has ended: the earlier of two that differ by no more than ``tol``."""
     model, objective = probabilistic_em.model_of(value), float(value["objective"])
     if value["kept"].size:
         before = Model.of(value["kept"], len(model.W), data.floor)
         least = 0.0 if bounded else COLLAPSED * data.moments.variance
-        rank = [(each.noise > least, number) for each, number in ((model, objective), (before, value["kept_numbers"][0]))]
-        if rank[0] <= rank[1]:
+        known = float(value["kept_numbers"][0]) + tol * data.moments.cells * (
+            value["attempt"] != value["kept_numbers"][4]
+        )
+        if (model.noise > least, objective) <= (before.noise > least, known):
             return {}
     residual = SAFETY * float(value["promised"].max())
     numbers = np.array([objective, residual, value["since"], value["iteration"], value["attempt"]])

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import click
+
 from princomp.cli.methods import Method
 from princomp.cli.methods.pca import METHOD as PCA
 
@@ -42,7 +44,14 @@ METHOD = Method(
     name="probabilistic",
     estimator="ProbabilisticPCA",
     summary="a Gaussian model; cells may be missing and are filled in",
-    options=tuple(option for option in PCA.options if option.name in SHARED),
+    options=(
+        *(option for option in PCA.options if option.name in SHARED),
+        click.Option(
+            ["--n-init"],
+            type=click.IntRange(min=1),
+            help="Starts, of which the best is kept. [default: 5 if few cells are observed, else 1]",
+        ),
+    ),
     choices=("ard", "bic", "evidence", "held-out"),
     tables=tables,
     notes=notes,
