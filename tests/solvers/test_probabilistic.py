@@ -8,11 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from princomp._compiled import kernels
+from princomp.certificates import likelihood
 from princomp.checkpoint import Checkpoint
 from princomp.data import as_rows, statistics
 from princomp.datasets import load_tobamovirus
 from princomp.result import State
-from princomp.solvers import probabilistic, probabilistic_choice, probabilistic_closed, probabilistic_em
+from princomp.solvers import (
+    probabilistic,
+    probabilistic_choice,
+    probabilistic_closed,
+    probabilistic_em,
+    probabilistic_starts,
+)
+from princomp.solvers.probabilistic_curvature import Curvature
 from princomp.solvers.probabilistic_em import Data, Hidden, Model
 
 # --- data -------------------------------------------------------------------------------------------------
@@ -429,3 +437,157 @@ def test_a_model_without_noise_is_no_candidate_but_for_data_without():
     assert probabilistic_choice.noiseless(6, 60, 6) == -np.inf
     assert probabilistic_choice.noiseless(2, 60, 6) == np.inf
     assert probabilistic_choice.climb(lambda k: np.inf if k >= 3 else -k, 50)[0] == 3
+
+
+# --- slope and curvature --------------------------------------------------------------------------------------
+
+
+def differences(data, model, h=1e-5):
+    """The Hessian of the log-likelihood by differences of its gradient."""
+
+    def gradient(flat):
+        at = Model.of(flat, len(model.W), 0.0)
+        return probabilistic_em.maximise(data.sums(at), at, prior=0.0, floor=0.0).gradient
+
+    flat = model.flat()
+    return np.array([(gradient(flat + e) - gradient(flat - e)) / (2 * h) for e in h * np.eye(len(flat))])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("how", PATTERNS)
+def test_curvature_is_that_of_differences(how, weighted):
+    X = PATTERNS[how](low_rank(40, 7, 3, missing=0.0))
+    X[0] = 1.0  # no column without a cell
+    weight = np.random.default_rng(0).random(40) if weighted else None
+    data = data_of(X, weight=weight, block_rows=17)
+    at = Curvature(data, random_model(7, 2))
+    root = np.diag(1 / at.root)
+    expected = at._balanced(root @ differences(data, at.model) @ root @ at._balanced(np.eye(len(root))))
+    for _ in range(2):  # the first reading of the rows, and a further one
+        np.testing.assert_allclose(at.apply(np.eye(len(root))), expected, atol=1e-6)
+    slope = probabilistic_em.maximise(data.sums(at.model), at.model, prior=0.0, floor=0.0).gradient
+    np.testing.assert_allclose(at.gradient, at._balanced((root @ slope)[:, None])[:, 0], atol=1e-10)
+
+
+def test_turns_of_components_are_no_directions():
+    data = data_of(low_rank(40, 7, 3, missing=0.3))
+    at = Curvature(data, random_model(7, 3))
+    assert at.dimension == 7 * 3 - 3 + 7 + 1
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        turn = np.zeros((3, 3))
+        turn[a, b], turn[b, a] = 1.0, -1.0
+        along = at.root * np.concatenate([(at.model.W @ turn).ravel(), np.zeros(8)])
+        np.testing.assert_allclose(at._balanced(along[:, None]), 0.0, atol=1e-12)
+        assert abs(along @ at.random(np.random.default_rng(0))) < 1e-10
+        assert np.abs(along @ at.apply(np.eye(len(along)))).max() < 1e-10
+
+
+def test_where_cells_are_plenty_curvature_is_far_from_none():
+    """Else many products would be needed to tell a maximum from a saddle."""
+    data = data_of(low_rank(600, 20, 3, noise=0.5, missing=0.2))
+    begin = probabilistic_em.start(probabilistic_em.begin(data, 3, np.random.default_rng(0)))
+    found = probabilistic_choice.settled(probabilistic_em.em(data, begin), 1e-9, 100)
+    at = Curvature(data, probabilistic_em.model_of(found.value))
+    values = np.linalg.eigvalsh(at.apply(np.eye(len(at.root))))
+    assert (np.abs(values) < 1e-12).sum() == 3  # turns
+    assert np.sort(values)[-4] < -0.5
+    assert values[0] > -1.5
+
+
+@pytest.mark.parametrize("top", [-0.3, 0.05, 0.5])
+def test_a_missed_eigenvalue_is_as_rare_as_it_is_said_to_be(top):
+    """Over many random starts: how often Lanczos' process, ended when it may be, saw nothing of the largest one."""
+    d, rng = 400, np.random.default_rng(0)
+    values = np.append(rng.uniform(-1.0, -0.6, d - 1), top)
+    missed, bounds = 0, []
+    for _ in range(200):
+        curved = likelihood.curvature(lambda V: values[:, None] * V, rng.standard_normal(d), d, 0.02)
+        missed += top > 0.02 and not curved.upward.size
+        bounds.append(curved.bound)
+        assert curved.largest <= values.max() + 1e-12
+    assert missed <= 2
+    assert np.mean(np.array(bounds) < top) <= 0.01
+
+
+def test_probability_of_a_miss_is_a_bound():
+    """Few steps, so that misses are frequent: no more frequent than the sum of what was promised."""
+    d, rng, promised, missed = 200, np.random.default_rng(1), 0.0, 0
+    values = np.append(rng.uniform(-1.0, -0.5, d - 1), 0.2)
+    for _ in range(300):
+        *_, (_, T) = itertools.islice(likelihood._lanczos(lambda V: values[:, None] * V, rng.standard_normal(d)), 3)
+        promised += likelihood.miss_probability(T, 0.2, d)
+        # What the start has of the eigenvector must be within what the promise takes for missed.
+        missed += np.linalg.eigvalsh(likelihood._square(T))[-1] < 0.0
+    assert missed <= promised
+
+
+def test_gain_of_a_slope():
+    rng = np.random.default_rng(0)
+    values, g = -np.geomspace(1e-3, 1.0, 50), rng.standard_normal(50)
+    exact = 0.5 * float((g**2 / -values).sum())
+    curved = likelihood.curvature(lambda V: values[:, None] * V, rng.standard_normal(50), 50, 1e-3)
+    found = likelihood.slope_gain(lambda V: values[:, None] * V, g, curved, 1e-9)
+    assert exact * 0.999 <= found <= exact * 1.2
+    assert likelihood.slope_gain(lambda V: values[:, None] * V, 0 * g, curved, 1e-9) == 0.0
+
+
+@pytest.mark.parametrize("eigenvalue", [0.3, 0.9])
+def test_a_component_left_out_is_found_and_taken(eigenvalue):
+    """Complete data, stationary but for a component of (1 + eigenvalue) noise: its gain is known."""
+    rng = np.random.default_rng(0)
+    Q, _ = np.linalg.qr(rng.normal(size=(500, 8)) - rng.normal(size=(500, 8)).mean(axis=0))
+    Q -= Q.mean(axis=0)
+    Q, _ = np.linalg.qr(Q)
+    deviations = np.sqrt(np.array([9.0, 1 + eigenvalue, *[1.0] * 6]))
+    data = data_of(Q * np.sqrt(500) * deviations)
+    noise = float(np.mean(deviations[1:] ** 2))
+    W = np.zeros((8, 2))
+    W[0, 0] = np.sqrt(9.0 - noise)
+    at = Curvature(data, Model(W, np.zeros(8), noise))
+    certificate, step = likelihood.local_maximum(at, cells=4000, rows=500, tol=1e-6)
+    assert not certificate.holds
+    assert certificate.details["largest curvature"] == pytest.approx((1 + eigenvalue) / noise - 1, rel=0.05)
+    assert at.gain(step) == pytest.approx(certificate.details["gain along curvature"])
+    found = states(data, at.moved(step), 40)[-1]
+    best = -250 * (8 * np.log(2 * np.pi) + np.log(9.0) + np.log(1 + eigenvalue) + 8)
+    assert found.objective == pytest.approx(best, rel=1e-9)
+
+
+# --- several starts -------------------------------------------------------------------------------------------
+
+
+def test_restart_from_every_state_of_several_starts():
+    X = low_rank(30, 7, 3, missing=0.5, seed=4)
+    X[0] = 1.0
+
+    def run(value=None):
+        data = data_of(X)
+        begins = probabilistic_starts.models(data, 2, 4, np.random.default_rng(0))
+        value = probabilistic_starts.start(begins) if value is None else value
+        return list(probabilistic_starts.em(data, value, begins=begins, tol=1e-6, max_iter=1000))
+
+    whole = run()
+    values = [{name: np.array(array) for name, array in state.value.items()} for state in whole]
+    assert {int(value["attempt"]) for value in values} == {0, 1, 2, 3}
+    for i, value in enumerate(values[:-1]):
+        rest = run(value)
+        assert [state.iteration for state in rest] == [state.iteration for state in whole[i + 1 :]]
+        assert [state.objective for state in rest] == [state.objective for state in whole[i + 1 :]]
+        for found, expected in zip(rest, values[i + 1 :], strict=True):
+            assert all(np.array_equal(found.value[name], expected[name], equal_nan=True) for name in expected)
+
+
+def test_the_best_start_is_the_answer():
+    X = low_rank(30, 7, 3, missing=0.5, seed=4)
+    X[0] = 1.0
+    data = data_of(X)
+    begins = probabilistic_starts.models(data, 2, 6, np.random.default_rng(0))
+    how = {"tol": 1e-6, "max_iter": 1000}
+    *_, last = probabilistic_starts.em(data, probabilistic_starts.start(begins), begins=begins, **how)
+    alone = [
+        probabilistic_choice.settled(probabilistic_em.em(data, probabilistic_em.start(b)), 1e-6, 1000) for b in begins
+    ]
+    best = max(state.objective for state in alone)
+    assert best - 1e-6 * data.moments.cells <= last.objective <= best
+    assert float(data.sums(probabilistic_em.model_of(last.value)).log_likelihood) == pytest.approx(last.objective)
+    assert (last.value["likelihoods"] <= best + 1e-9).all()

@@ -92,7 +92,7 @@ def local_maximum(
         if gain > enough:
             break
         level = 1.5 * curved.largest  # what was found is weak; is there more?
-    slope = slope_gain(surface.apply, surface.gradient, curved.bound, enough)
+    slope = slope_gain(surface.apply, surface.gradient, curved, enough)
     unseen = rows * curved.bound**2 / 4 if curved.miss > MISS and gain <= enough else 0.0
     details = {
         "meaning": _meaning(curved, gain, slope, unseen, enough),
@@ -176,22 +176,25 @@ def miss_probability(T: Array, t: float, dimension: int) -> float:
     return min(1.0, float(np.sqrt(2 * dimension / (np.pi * total))))
 
 
-def slope_gain(apply: Operator, gradient: Array, bound: float, enough: float) -> float:
-    """Return the gain g'(-A)^-1 g / 2 that the slope promises.
+def slope_gain(apply: Operator, gradient: Array, curved: Curved, enough: float) -> float:
+    """Return the gain g'(-A)^-1 g / 2 that the slope promises, or somewhat more.
 
-    No eigenvalue of A being larger than ``bound`` < 0, it is at most |g|^2 / (-2 bound): if that is at most ``enough``,
-    no product is needed. Else by Lanczos' process from g, until it has settled.
+    No eigenvalue of A being larger than ``curved.bound`` < 0, it is at most |g|^2 / (-2 bound): if that is at most
+    ``enough``, no product is needed. Else by Lanczos' process from g; what slope that leaves may be as flat as the
+    flattest direction found.
     """
     square = float(gradient @ gradient)
-    if square == 0 or (bound < 0 and square <= -2 * bound * enough):
-        return 0.5 * square / -bound if square else 0.0
-    gain = 0.0
+    if square == 0 or (curved.bound < 0 and square <= -2 * curved.bound * enough):
+        return 0.5 * square / -curved.bound if square else 0.0
     for _, T in _lanczos(apply, gradient):
         values, vectors = np.linalg.eigh(_square(T))
-        before, gain = gain, 0.5 * square * float((vectors[0] ** 2 / np.maximum(np.abs(values), FLAT)).sum())
-        if abs(gain - before) <= SETTLED * max(gain, enough):
+        curvatures = np.maximum(np.abs(values), FLAT)
+        gain = 0.5 * square * float((vectors[0] ** 2 / curvatures).sum())
+        left = square * float(T[1, -1] * (vectors[-1] * vectors[0] / curvatures).sum()) ** 2
+        rest = 0.5 * left / max(min(-curved.largest, float(curvatures.min())), FLAT)
+        if rest <= SETTLED * max(gain, enough):
             break
-    return gain
+    return gain + rest
 
 
 def _lanczos(apply: Operator, start: Array) -> Iterator[tuple[Array, Array]]:

@@ -86,10 +86,10 @@ class Curvature:
         """
         p, k = self.model.W.shape
         B = self.root[: p * k].reshape(p, k) * self.model.W
-        squares = np.maximum(np.einsum("jk,jk->k", B, B), np.finfo(np.float64).tiny)
+        tiny = np.finfo(np.float64).tiny
+        squares = np.maximum(np.einsum("jk,jk->k", B, B), tiny)
         x = squares / self.data.moments.total * (not plain)
-        with np.errstate(divide="ignore"):
-            stretch = np.sqrt(1 + 1 / (1 / x[:, None] + 1 / x)) - 1
+        stretch = np.sqrt(1 + np.outer(x, x) / np.maximum(x[:, None] + x, tiny)) - 1
         shift = np.sqrt(1 + x) - 1
         out = V.copy()
         for column in out.T:

@@ -84,20 +84,20 @@ def em(
             yield state
         else:
             state = None  # rounding hides all gains from here on, and what there is was yielded
-        attempt, spent = int(value["attempt"]), state is not None and state.iteration >= max_iter
-        if state is None or state.residual <= tol:
+        attempt, ended = int(value["attempt"]), state is None or state.residual <= tol
+        if ended:
             value |= _kept(value, data, tol, bounded)
         value["likelihoods"] = _with(value["likelihoods"], attempt, float(value["objective"]))
-        if spent or not np.isnan(value["likelihoods"]).any():
+        if value["iteration"] >= max_iter or not np.isnan(value["likelihoods"]).any():
             break
         value |= _next(value, begins[attempt + 1])
         if state is not None:
             yield State(dict(value), state.objective, np.inf, state.iteration)
-    answer = State(dict(value), state.objective, state.residual, state.iteration) if state is not None else None
-    if value["kept"].size and (len(begins) > 1 or answer is not None):
-        answer = best(value, data)
-    if answer is not None:
-        yield answer
+    # A start that has not ended is the answer if there is no other, or if it is the best one, come from a saddle.
+    if state is not None and not ended and (not value["kept"].size or attempt == value["kept_numbers"][4]):
+        yield State(value, state.objective, state.residual, state.iteration)
+    elif state is not None or len(begins) > 1:
+        yield best(value, data)
 
 
 def best(value: Value, data: Data) -> State:
@@ -122,7 +122,7 @@ def again(value: Value, model: Model, steps: int) -> Value:
 def _leads_nowhere(state: State, data: Data) -> bool:
     """Tell whether a later start takes too long, or will not reach the best one before."""
     value = state.value
-    if not value["kept"].size:
+    if not value["kept"].size or value["attempt"] == value["kept_numbers"][4]:
         return False
     promised = state.objective + state.residual * data.moments.cells
     return bool(promised < value["kept_numbers"][0] or state.iteration - value["since"] >= value["patience"])
