@@ -354,7 +354,7 @@ def _by_em(problem: Problem, data: Data) -> Found:
     begins = probabilistic_starts.models(data, k, _starts(problem, data), problem.rng)
     total = total_variance(data)
     # Where components pass through all cells of any data, a model without noise says nothing.
-    bounded = data.complete or probabilistic_choice.freedom(data.rows_by_cells(), k) > 0
+    bounded = len(begins) == 1 or probabilistic_choice.freedom(data.rows_by_cells(), k) > 0
     result = maximum(data, begins, problem.drive, tol=problem.tol, max_iter=problem.max_iter, bounded=bounded)
     model, unit = probabilistic_em.model_of(result.value), data.unit
     V, sizes, _ = np.linalg.svd(model.W / unit, full_matrices=False)
