@@ -17,6 +17,7 @@ from princomp.solvers import (
     probabilistic,
     probabilistic_choice,
     probabilistic_closed,
+    probabilistic_curvature,
     probabilistic_em,
     probabilistic_starts,
 )
@@ -467,6 +468,22 @@ def test_curvature_is_that_of_differences(how, weighted):
         np.testing.assert_allclose(at.apply(np.eye(len(root))), expected, atol=1e-6)
     slope = probabilistic_em.maximise(data.sums(at.model), at.model, prior=0.0, floor=0.0).gradient
     np.testing.assert_allclose(at.gradient, at._balanced((root @ slope)[:, None])[:, 0], atol=1e-10)
+
+
+@pytest.mark.parametrize("how", ["all differ", "two patterns", "complete"])
+def test_curvature_in_single_precision(how, monkeypatch):
+    X = PATTERNS[how](low_rank(60, 7, 3, missing=0.0, noise=0.1)) + 1e4  # an offset must not cost digits
+    model = random_model(7, 3, noise=0.05)
+    double, single = Curvature(data_of(X), model), Curvature(data_of(X, weight=np.ones(60)), model)
+    steps = np.random.default_rng(0).normal(size=(len(double.root), 4))
+    expected = double.apply(steps)
+    monkeypatch.setattr(probabilistic_curvature, "SINGLE_CELLS", 0)
+    for _ in range(2):
+        found = single.apply(steps)
+        assert 0 < np.abs(found - expected).max() < 1e-4 * np.abs(expected).max()
+    np.testing.assert_allclose(single.gradient, double.gradient, rtol=1e-9)  # in double, as ever
+    small = model._replace(noise=1e-6)
+    assert not Curvature(data_of(X), small)._single()
 
 
 def test_turns_of_components_are_no_directions():

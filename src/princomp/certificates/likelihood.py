@@ -43,7 +43,7 @@ class Surface(Protocol):
 
     @property
     def gradient(self) -> Array:
-        """The slope g, (d,); asked for after a first product."""
+        """The slope g, (d,); asked for after a first product alone."""
 
     def apply(self, V: Array) -> Array:
         """Return A V, (d, b)."""
@@ -163,13 +163,14 @@ def curvature(apply: Operator, start: Array, dimension: int, level: float) -> Cu
 
 def miss_probability(T: Array, t: float, dimension: int) -> float:
     """Return how probably a random start hid an eigenvalue of at least t from Lanczos' diagonals T (2, steps)."""
-    if t <= np.linalg.eigvalsh(_square(T))[-1]:
-        return 1.0
     before, here, total = 0.0, 1.0, 1.0
-    for i in range(T.shape[1]):
-        if T[1, i] == 0:  # there is nothing but what was found
+    for i, (diagonal, beside) in enumerate(T.T.tolist()):
+        ahead = (t - diagonal) * here - (T[1, i - 1] * before if i else 0.0)
+        if ahead <= 0:  # t is not above all eigenvalues found
+            return 1.0
+        if beside == 0:  # there are none but these
             return 0.0
-        before, here = here, ((t - T[0, i]) * here - (T[1, i - 1] * before if i else 0.0)) / T[1, i]
+        before, here = here, ahead / beside
         total += here * here
         if not np.isfinite(total):
             return 0.0

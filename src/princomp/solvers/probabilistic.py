@@ -76,18 +76,18 @@ class Posterior(NamedTuple):
         return out
 
 
-def group(missing: Array) -> Patterns:
+def group(missing: Array, dtype: Any = np.float64) -> Patterns:
     """Return the patterns of missing cells (b, p) of a tile, each once, unless nearly all differ."""
     b = len(missing)
     if not missing.any():
-        return Patterns(None, np.zeros(b, np.intp), np.ones((1, missing.shape[1])))
+        return Patterns(None, np.zeros(b, np.intp), np.ones((1, missing.shape[1]), dtype))
     bits = np.packbits(missing, axis=1)
     keys = bits.view(np.dtype((np.void, bits.shape[1])))[:, 0]
     order = np.argsort(keys, kind="stable")
     new = np.append(True, keys[order][1:] != keys[order][:-1])
     if 2 * np.count_nonzero(new) > b:
-        return Patterns(None, np.arange(b), (~missing).astype(np.float64))
-    return Patterns(order, np.cumsum(new) - 1, (~missing[order[new]]).astype(np.float64))
+        return Patterns(None, np.arange(b), (~missing).astype(dtype))
+    return Patterns(order, np.cumsum(new) - 1, (~missing[order[new]]).astype(dtype))
 
 
 @cache
@@ -98,23 +98,28 @@ def triangle(k: int) -> tuple[Array, Array]:
 
 def unpacked(T: Array, k: int) -> Array:
     """Return symmetric matrices (u, k, k) of their lower triangles (u, k (k + 1) / 2)."""
-    out = np.empty((len(T), k, k))
+    out = np.empty((len(T), k, k), T.dtype)
     i, j = triangle(k)
     out[:, i, j] = out[:, j, i] = T
     return out
 
 
 def posterior(block: Array, W: Array, noise: float) -> Posterior:
-    """Return the posterior of the rows of a tile, less the mean, NaN = missing."""
-    k = W.shape[1]
+    """Return the posterior of the rows of a tile, less the mean, NaN = missing.
+
+    A tile in single precision has its large products in it, and its scores; what is made of W'W is in double.
+    """
+    k, W = W.shape[1], W.astype(block.dtype, copy=False)
     missing = np.isnan(block)
-    patterns = group(missing)
+    patterns = group(missing, block.dtype)
     R = np.where(missing, 0.0, block)
     if patterns.order is not None:
         R = R[patterns.order]
     i, j = triangle(k)
     G = patterns.observed @ (W[:, i] * W[:, j])
-    Z, C, logdet = _posteriors(G, noise, patterns.which, R @ W)
+    double = np.float64
+    Z, C, logdet = _posteriors(G.astype(double, copy=False), noise, patterns.which, (R @ W).astype(double, copy=False))
+    Z = Z.astype(block.dtype, copy=False)
     residual = Z @ W.T
     np.subtract(R, residual, out=residual)  # in place: fresh memory of this size costs more than the product
     if len(patterns.observed) == len(block):

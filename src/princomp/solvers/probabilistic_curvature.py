@@ -17,6 +17,7 @@ about -1 and 0, and far from 0 where cells are plenty.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,10 @@ from princomp.solvers.probabilistic_em import Data, Model, maximise, tile_rows
 Array = NDArray[Any]
 
 FIRST = "Gradient and likelihood come with the first product."
+# Products are in single precision, if so many cells are observed, and noise has this share of the largest component:
+# curvature is then known to some four digits.
+SINGLE_CELLS = 2**15
+SINGLE_NOISE = 1e-4
 BATCH_BYTES = 2**22  # of the directions that go through the rows together
 
 
@@ -51,10 +56,10 @@ class Curvature:
         self._sums: Sums | None = None
         self._covariances = np.empty((p, k, k))  # sums of C over the rows that have a feature
 
-    @property
+    @cached_property
     def gradient(self) -> Array:
         """The slope, (d,), after a first product."""
-        return self._balanced((self._gradient() / self.root)[:, None])[:, 0]
+        return self._balanced((self._flat_gradient / self.root)[:, None])[:, 0]
 
     def apply(self, V: Array) -> Array:
         """Return the curvature times vectors (d, b)."""
@@ -101,7 +106,13 @@ class Curvature:
             column[p * k : -1] += B @ (shift * (B.T @ by_mean) / squares)
         return out
 
-    def _gradient(self) -> Array:
+    def _single(self) -> bool:
+        """Tell whether products may be in single precision: noise shows in it, and there is time to gain."""
+        largest = float(np.einsum("jk,jk->k", self.model.W, self.model.W).max())
+        return self.data.moments.cells >= SINGLE_CELLS and self.model.noise >= SINGLE_NOISE * largest
+
+    @cached_property
+    def _flat_gradient(self) -> Array:
         if self._sums is None:
             raise RuntimeError(FIRST)
         return maximise(self._sums, self.model, prior=0.0, floor=0.0).gradient
@@ -110,25 +121,23 @@ class Curvature:
         (W, shift, noise), (p, k), b = self.model, self.model.W.shape, V.shape[1]
         flat = V.T / self.root
         D, m, t = flat[:, : p * k].reshape(b, p, k), flat[:, p * k : -1], flat[:, -1]
-        X, state = self.data.around(shift), (W, noise, D, m, t, self.data.weight)
+        state = (W, noise, D, m, t, self.data.weight)
+        size = max(tile_rows(p, k) // 2, 1)  # there are more arrays of a tile's size than for sums alone
         if self._sums is None:
-            *sums, covariances, by_weights, by_mean, by_noise = X.reduce(_first, *state, tile_rows=_tile_rows(p, k))
+            found = self.data.around(shift).reduce(_first, self._single(), *state, tile_rows=size)
+            *sums, covariances, by_weights, by_mean, by_noise = found
             self._sums, self._covariances = Sums(*sums), unpacked(covariances, k)
         else:
-            by_weights, by_mean, by_noise = X.reduce(_further, *state, tile_rows=_tile_rows(p, k))
+            X = self.data.around(shift, single=self._single())
+            by_weights, by_mean, by_noise = X.reduce(_further, *state, tile_rows=size)
         by_weights -= np.einsum("jab,djb->dja", self._covariances, D)
         out = np.concatenate([by_weights.reshape(b, -1) / noise, by_mean / noise, by_noise[:, None]], axis=1)
-        out[:, :-1] -= t[:, None] * self._gradient()[:-1]
+        out[:, :-1] -= t[:, None] * self._flat_gradient[:-1]
         out[:, -1] -= t * float(self._sums.left) / (2 * noise)
         return (out / self.root).T
 
 
-def _tile_rows(p: int, k: int) -> int:
-    """Return how many rows to take at a time: fewer than for sums alone, as there are more arrays of their size."""
-    return max(tile_rows(p, k) // 2, 1)
-
-
-def _first(block: Array, rows: slice, W: Array, noise: float, *state: Any) -> tuple[Array, ...]:
+def _first(block: Array, rows: slice, single: bool, W: Array, noise: float, *state: Any) -> tuple[Array, ...]:
     """Return the sums of an E-step, those of the covariances (p, k (k + 1) / 2), and what `_further` returns."""
     found, weight = probabilistic.posterior(block, W, noise), state[-1]
     here = None if weight is None else weight[rows]
@@ -137,6 +146,10 @@ def _first(block: Array, rows: slice, W: Array, noise: float, *state: Any) -> tu
     weights = np.ones(len(Z)) if here is None else here if order is None else here[order]
     of_patterns = np.bincount(which, weights, len(observed))
     covariances = observed.T @ (of_patterns[:, None] * found.covariance)
+    if single:
+        narrow = found.patterns._replace(observed=observed.astype(np.float32))
+        E = found.residual.astype(np.float32)
+        found = found._replace(patterns=narrow, scores=Z.astype(np.float32), residual=E)
     return (*sums, covariances, *_along(found, rows, W, noise, *state))
 
 
@@ -151,16 +164,19 @@ def _along(
 
     Those by W and mean are times noise; they lack the derivative of 1 / noise and, by W, that of W in C W.
     """
-    k = W.shape[1]
+    k, dtype = W.shape[1], found.scores.dtype
     (order, which, observed), Z, E = found.patterns, found.scores, found.residual
     single = len(observed) == len(Z)  # rows in each pattern
     weights = np.ones(len(Z)) if weight is None else weight[rows] if order is None else weight[rows][order]
-    mask, C = observed if single else observed[which], unpacked(found.covariance, k)
-    of_patterns = np.bincount(which, weights, len(observed))
+    weights = weights.astype(dtype, copy=False)
+    mask, C = observed if single else observed[which], unpacked(found.covariance.astype(dtype, copy=False), k)
+    of_patterns = np.bincount(which, weights, len(observed)).astype(dtype, copy=False)
     i, j = triangle(k)
     by_weights, by_mean, by_noise = np.empty_like(D), np.empty_like(m), np.empty_like(t)
-    for d, (D_d, m_d, t_d) in enumerate(zip(D, m, t)):
-        M_dot = unpacked(observed @ (W[:, i] * D_d[:, j] + D_d[:, i] * W[:, j]), k) + noise * t_d * np.eye(k)
+    W = W.astype(dtype, copy=False)
+    for d, (D_d, m_d, t_d) in enumerate(zip(D.astype(dtype, copy=False), m.astype(dtype, copy=False), t.tolist())):
+        M_dot = unpacked(observed @ (W[:, i] * D_d[:, j] + D_d[:, i] * W[:, j]), k)
+        M_dot += noise * t_d * np.eye(k, dtype=dtype)
         C_dot = t_d * C - C @ M_dot @ C / noise
         moved = Z @ D_d.T
         moved += m_d

@@ -118,10 +118,10 @@ class Data:
         """How many rows there are for a choice: weights that sum to less than one for each row are relative."""
         return max(self.moments.total, float(self.speakers))
 
-    def around(self, shift: Array | float = 0.0) -> Centered:
+    def around(self, shift: Array | float = 0.0, *, single: bool = False) -> Centered:
         """Return the rows less their mean and ``shift``, in dense tiles."""
         factor = None if self.unit == 1.0 else np.full(self.rows.shape[1], self.unit)
-        return Centered(self.rows, self.moments.mean + shift / self.unit, factor, dense_tiles=True)
+        return Centered(self.rows, self.moments.mean + shift / self.unit, factor, dense_tiles=True, single=single)
 
     def rows_by_cells(self) -> Array:
         """Return how many rows with a weight have 0, 1, ... p observed cells."""
