@@ -230,9 +230,7 @@ def by_optimize(problem: Problem) -> Spectrum:
     spectrum = _certified("optimize", problem, values, V, left_out, floor=floor, result=result)
     if result.status and not spectrum.certificate.holds:
         # Close values, whose vectors the descent mixes, or finds in another order.
-        polished = by_krylov(replace(problem, drive=run), V)
-        result = replace(result, status=polished.certificate.holds and result.status or polished.run.status)
-        spectrum = replace(polished, solver="optimize", run=result)
+        spectrum = replace(by_krylov(replace(problem, drive=run), V), solver="optimize", run=result)
     return spectrum
 
 
