@@ -56,19 +56,29 @@ def block_size(k: int, side: int, *, sparse: bool = False) -> int:
 
 
 def go_on(
-    V: Array, values: Array, outside: Array, fresh: Array, *, locked: Array, iteration: int, rough: bool = False
+    V: Array,
+    values: Array,
+    outside: Array,
+    fresh: Array,
+    *,
+    locked: Array,
+    extra: int,
+    iteration: int,
+    rough: bool = False,
 ) -> Value:
     """Return a value that goes on from vectors V (side, m) whose products are known, S V = V diag(values) + outside.
 
-    ``fresh`` are further vectors to multiply, and ``locked`` (side, q) those that are found for good.
+    ``fresh`` are further vectors to multiply, ``locked`` (side, q) those that are found for good, and ``extra``
+    eigenpairs are to be found beyond those asked for.
     """
     block = orthonormal(np.hstack([outside, fresh]), np.hstack([locked, V]))
-    return _begin(block, rough, iteration) | {"basis": V, "projected": np.diag(values), "locked": locked}
+    known = {"basis": V, "projected": np.diag(values), "locked": locked, "extra": np.array(extra)}
+    return _begin(block, rough, iteration) | known
 
 
-def again(vectors: Array, locked: Array, iteration: int) -> Value:
-    """Return a value that multiplies these vectors first."""
-    return _begin(orthonormal(vectors, locked), False, iteration) | {"locked": locked}
+def again(vectors: Array, locked: Array, *, extra: int = 0, iteration: int = 0) -> Value:
+    """Return a value that multiplies these vectors first; see `go_on`."""
+    return _begin(orthonormal(vectors, locked), False, iteration) | {"locked": locked, "extra": np.array(extra)}
 
 
 def may_begin_roughly(n: int, p: int, total: float) -> bool:
@@ -84,6 +94,7 @@ def start(side: int, k: int, rng: np.random.Generator, *, rough: bool = False, s
 def _begin(vectors: Array, rough: bool, iteration: int) -> dict[str, Array]:
     return {
         "locked": np.zeros((len(vectors), 0)),
+        "extra": np.array(0),
         "basis": np.zeros((len(vectors), 0)),
         "recent": np.zeros((len(vectors), 0)),  # the block before this one
         "projected": np.zeros((0, 0)),
@@ -130,9 +141,10 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
         ``value["values"]`` (k,) descending, ``["residuals"]`` (k,), ``["next"]`` the largest Ritz value beyond those;
         `vectors` gives the vectors. What is locked does not count among them.
     """
-    locked = value["locked"]
+    locked, extra = value["locked"], value["extra"]
+    k += int(extra) - locked.shape[1]
     if locked.shape[1]:
-        apply, rough, k = _without(locked, apply), _without(locked, rough) if rough else None, k - locked.shape[1]
+        apply, rough = _without(locked, apply), _without(locked, rough) if rough else None
     B, T, P, Q = value["basis"], value["projected"], value["recent"], value["block"]
     roughly, iteration = bool(value["rough"]), int(value["iteration"])
     look, following = int(value["look"]), float(value["next"])  # basis size at which to look at Ritz values again
@@ -163,6 +175,7 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
         residual = _measure(values, residuals) if len(values) == k else np.inf
         state = {
             "locked": locked,
+            "extra": extra,
             "basis": B,
             "projected": T,
             "recent": P,
@@ -176,7 +189,7 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
             "iteration": np.array(iteration),
         }
         if roughly and (residual <= ROUGH or exhausted or _drowned(values, residuals, k)):
-            known = {key: state[key] for key in ("values", "residuals", "next", "locked")}
+            known = {key: state[key] for key in ("values", "residuals", "next", "locked", "extra")}
             state = _begin(B @ Y, False, iteration) | known
             B, T, P, Q = state["basis"], state["projected"], state["recent"], state["block"]
             roughly, exhausted = False, False

@@ -7,7 +7,8 @@ looks at what they leave out (`princomp.certificates`), and the next attempt goe
 - vectors whose residual is too large, with the products that the pass has made;
 - components far below the leading ones, once those are locked: the rounding of the leading ones hides them;
 - directions that the probe has found larger than the last one kept;
-- random ones, where as many values tie as there are vectors in a block: it cannot hold more copies of a value.
+- random ones, where as many values tie as there are vectors in a block: it cannot hold more copies of a value. One
+  eigenpair more than asked for is then looked for, so that the attempt does not end before these have had their say.
 """
 
 from __future__ import annotations
@@ -54,6 +55,11 @@ class _Found:
     measured: certificates.Images
     floor: Array  # (k,)
 
+    def leading(self, k: int) -> _Found:
+        """Return the first k."""
+        images = certificates.Images(self.measured.images[:, :k], self.measured.gram[:k, :k])
+        return _Found(self.V[:, :k], self.values[:k], images, self.floor[:k])
+
     @property
     def outside(self) -> Array:
         """The part of SV outside the span of V, (p, k)."""
@@ -81,17 +87,18 @@ def leading(
     if start is None:
         begin = krylov.start(side.size, k, rng, rough=side.single is not None, sparse=X.rows.sparse)
     else:
-        begin = krylov.again(side.own(start), np.zeros((side.size, 0)), 0)
+        begin = krylov.again(side.own(start), np.zeros((side.size, 0)))
     steps = partial(krylov.krylov, side.apply, k=k, total=total, rough=side.apply_in_single)
-    seed, residual = int(rng.integers(2**31)), np.inf
+    seed, residual, captured = int(rng.integers(2**31)), np.inf, 0.0
     for _ in range(ATTEMPTS):
         result = drive(steps, begin, tol=tol, max_iter=max_iter, scope="global")
         iteration = result.n_iter
         rng = np.random.default_rng([seed, iteration])  # the same after a restart
-        found = _measured(X, measure, _complete(side.columns(result.value), k, rng))
+        found = _measured(X, measure, _complete(side.columns(result.value), k, rng)).leading(k)
         certificate, fresh = _certified(found, side, total, tol, rng)
-        if certificate.holds:
-            fresh = _for_ties(found, result.value, rng)
+        if certificate.holds and found.values.sum() > (1 + TIE) * captured:
+            captured = float(found.values.sum())
+            fresh = _for_ties(found.values, krylov.block_size(k, side.size, sparse=X.rows.sparse), side.size, rng)
         if not result.status or (certificate.holds and fresh is None):
             break
         if certificate.dominant is None and certificate.residual > STALE * residual:
@@ -133,8 +140,8 @@ def _apply(X: Centered, by_rows: bool, V: Array) -> Array:
 
 
 def _complete(V: Array, k: int, rng: np.random.Generator) -> Array:
-    """Return k vectors, random ones after those that there are: an attempt that was stopped may have fewer."""
-    if V.shape[1] == k:
+    """Return k vectors or more, random ones after those that there are: an attempt that was stopped may have fewer."""
+    if V.shape[1] >= k:
         return V
     return np.hstack([V, krylov.orthonormal(rng.standard_normal((len(V), k - V.shape[1])), V)])
 
@@ -190,13 +197,11 @@ def _certified(
     return certificate, None if certificate.holds else left_out.vectors
 
 
-def _for_ties(found: _Found, value: Value, rng: np.random.Generator) -> Array | None:
-    """Return random directions, if the last attempt may have missed copies of a value that ties."""
-    block = value["block"].shape[1] or krylov.BLOCK
-    values = found.values
-    if len(values) <= block or not (values[: len(values) - block] <= values[block:] * (1 + TIE)).any():
-        return None
-    return rng.standard_normal((len(value["block"]), block))
+def _for_ties(values: Array, block: int, size: int, rng: np.random.Generator) -> Array | None:
+    """Return random directions, if as many values tie as a block has vectors, and smaller ones were kept after them."""
+    tied = values[: max(len(values) - block, 0)] <= values[block - 1 : -1] * (1 + TIE)
+    smaller = values[-1] * (1 + TIE) < values[block - 1 : -1]
+    return rng.standard_normal((size, block)) if (tied & smaller).any() else None
 
 
 def _next(found: _Found, side: _Side, certificate: Certificate, fresh: Array | None, iteration: int) -> Value:
@@ -206,15 +211,17 @@ def _next(found: _Found, side: _Side, certificate: Certificate, fresh: Array | N
     V, outside = found.V, found.outside
     late = residuals[q:] > LATE * tol
     new = np.zeros((side.size, 0)) if fresh is None else fresh
+    extra = int(certificate.holds and len(found.values) < side.size)
     if side.by_rows:
         U = side.own(V)
-        return krylov.again(np.hstack([U[:, q:], new]), U[:, :q], iteration)
+        return krylov.again(np.hstack([U[:, q:], new]), U[:, :q], extra=extra, iteration=iteration)
     return krylov.go_on(
         V[:, q:],
         found.values[q:],
         outside[:, q:][:, late],
         new,
         locked=V[:, :q],
+        extra=extra,
         iteration=iteration,
         rough=side.single is not None and q == 0 and bool(residuals.max() < MIXED),
     )

@@ -1,0 +1,280 @@
+"""Certificates of principal components: what was once called right and was wrong, and what can be forged.
+
+Answers are judged by LAPACK, in `truth`, never by princomp.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from helpers import data_with_spectrum
+from princomp import PCA, certificates
+from princomp.certificates import left_out as left_out_module
+from princomp.certificates import principal_components
+from princomp.data import statistics
+
+G = np.random.default_rng(0).standard_normal((2000, 1200))
+
+
+def truth(X, k, *, center=True):
+    """The k largest variances and their directions, (k,) and (k, p)."""
+    X = X - X.mean(axis=0) if center else X
+    _, s, Vt = np.linalg.svd(X, full_matrices=False)
+    return s[:k] ** 2 / (len(X) - 1), Vt[:k]
+
+
+def assert_right(pca, X, *, center=True, rtol=1e-9):
+    """Variances as LAPACK has them, orthonormal components that capture them, and a certificate that says so."""
+    k = pca.n_components_
+    variances, _ = truth(X, k, center=center)
+    np.testing.assert_allclose(pca.explained_variance_, variances, rtol=rtol)
+    V = pca.components_.astype(float)
+    np.testing.assert_allclose(V @ V.T, np.eye(k), atol=1e-7 if pca.components_.dtype == np.float32 else 1e-12)
+    scores = (X - X.mean(axis=0) if center else X) @ V.T
+    assert np.sum(scores**2) / (len(X) - 1) >= (1 - 1e-6) * variances.sum()
+    assert pca.explained_variance_ratio_.sum() <= 1 + 1e-6
+    assert pca.certificate_.holds
+    assert pca.certificate_.dominant
+
+
+# --- columns of very different size ---------------------------------------------------------------
+
+
+def table_with_an_id():
+    return np.c_[np.arange(2000) * 1e3, np.random.default_rng(1).random((2000, 1100))]
+
+
+def test_an_id_column_hides_nothing():
+    X = table_with_an_id()
+    pca = PCA(10, random_state=0).fit(X)
+    assert_right(pca, X)
+    assert pca.solver_ == "krylov"
+    assert pca.n_iter_ <= 60  # once it was 473
+    assert pca.certificate_.details["known"].max() <= 1e-6
+
+
+@pytest.mark.parametrize("p", [300, 600])
+def test_an_id_column_makes_auto_leave_the_covariance(p):
+    X = table_with_an_id()[:, :p]
+    pca = PCA(5).fit(X)
+    assert pca.solver_ == "svd"
+    assert_right(pca, X)
+    told = PCA(5, solver="eigh").fit(X)
+    assert told.certificate_.holds
+    assert "components 2 to 5 are known to" in str(told.certificate_)
+    error = np.abs(told.explained_variance_ - truth(X, 5)[0])
+    assert np.all(error <= told.certificate_.details["floor"])
+
+
+def test_three_giant_columns():
+    X = G.copy()
+    X[:, :3] *= 1e6
+    assert_right(PCA(10, random_state=0).fit(X), X)
+
+
+def test_a_giant_column_in_single_precision():
+    X = G.astype(np.float32)
+    X[:, 0] *= 1e6
+    assert_right(PCA(10, random_state=0).fit(X), X.astype(float), rtol=1e-6)
+
+
+def test_a_giant_column_of_a_sparse_matrix():
+    scale = np.r_[1e6, np.ones(1499)]
+    X = sp.random_array((3000, 1500), density=0.01, format="csr", rng=0) * scale
+    assert_right(PCA(10, random_state=0).fit(sp.csr_array(X)), X.toarray())
+
+
+def test_an_offset_without_centring():
+    X = G + 1e3
+    assert_right(PCA(5, center=False, random_state=0).fit(X), X, center=False)
+
+
+@pytest.mark.parametrize("n_components", [5, 0.5, None])
+def test_ratios_are_shares_of_the_true_total(n_components):
+    X = table_with_an_id()[:, :40]
+    pca = PCA(n_components).fit(X)
+    expected = pca.explained_variance_ / np.var(X, axis=0, ddof=1).sum()
+    np.testing.assert_allclose(pca.explained_variance_ratio_, expected, rtol=1e-12)
+
+
+# --- ties, clusters, one giant value --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("below", [1.9, 1.99, 1.999])
+def test_more_ties_than_a_block_holds(below):
+    X = np.diag(np.sqrt(np.r_[[2.0] * 12, np.linspace(below, 0, 888)]))
+    pca = PCA(12, solver="krylov", center=False, random_state=0).fit(X)
+    assert_right(pca, X, center=False)
+    np.testing.assert_allclose(pca.explained_variance_, 2 / 899)
+
+
+@pytest.mark.parametrize("solver", ["auto", "krylov"])
+def test_ties_far_below_one_giant_value(solver):
+    values = np.r_[1e8, [1.0] * 19, np.linspace(0.99, 0, 880)]
+    pca = PCA(20, solver=solver, center=False, random_state=0).fit(sp.diags_array(np.sqrt(values)).tocsr())
+    np.testing.assert_allclose(pca.explained_variance_, values[:20] / 899, rtol=1e-9)
+    assert pca.certificate_.holds
+
+
+@pytest.mark.parametrize("solver", ["eigh", "svd", "krylov"])
+@pytest.mark.parametrize("decades", [4, 8, 12])
+def test_graded_values_are_held_to_their_own_size(solver, decades):
+    """A residual relative to the leading value would let the last ones be anything."""
+    values = np.logspace(0, -decades, 40)
+    X = data_with_spectrum(300, 200, np.sqrt(values))
+    pca = PCA(12, solver=solver, random_state=0).fit(X)
+    expected = truth(X, 12)[0]
+    details = pca.certificate_.details
+    assert pca.certificate_.holds
+    assert np.all(np.abs(pca.explained_variance_ - expected) <= np.maximum(1e-5 * expected, details["floor"]))
+    assert details["floor"].max() <= 1e-12 * expected[0]
+
+
+# --- stopped early --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3])
+def test_krylov_stopped_early_has_all_components_that_were_asked_for(max_iter):
+    with pytest.warns(ConvergenceWarning, match="Raise max_iter"):
+        pca = PCA(100, solver="krylov", max_iter=max_iter, random_state=0).fit(G)
+    assert pca.components_.shape == (100, 1200)
+    np.testing.assert_allclose(pca.components_ @ pca.components_.T, np.eye(100), atol=1e-12)
+    assert not pca.certificate_.holds
+    scores = (G - G.mean(axis=0)) @ pca.components_.T
+    np.testing.assert_allclose(pca.explained_variance_, scores.var(axis=0, ddof=1), rtol=1e-9)
+
+
+# --- forged answers -------------------------------------------------------------------------------
+
+
+def small():
+    X = np.random.default_rng(3).normal(size=(80, 20)) * np.linspace(9, 1, 20)
+    return X, *truth(X, 20)
+
+
+def turned(Vt, i, j, angle):
+    """Rows i and j turned by an angle in their plane."""
+    Vt = Vt.copy()
+    Vt[[i, j]] = np.cos(angle) * Vt[[i, j]] + np.sin(angle) * np.array([[1.0], [-1.0]]) * Vt[[j, i]]
+    return Vt
+
+
+FORGERIES = {
+    "the last instead of the first": lambda v, V: (v[-3:], V[-3:]),
+    "one skipped": lambda v, V: (v[[0, 1, 3]], V[[0, 1, 3]]),
+    "a variance a little large": lambda v, V: (v[:3] * [1, 1, 1 + 1e-5], V[:3]),
+    "a variance a little small": lambda v, V: (v[:3] * [1, 1, 1 - 1e-5], V[:3]),
+    "two turned within the span": lambda v, V: (v[:3], turned(V, 1, 2, 1e-4)[:3]),
+    "one turned out of the span": lambda v, V: (v[:3], turned(V, 2, 3, 1e-4)[:3]),
+    "one twice": lambda v, V: (v[[0, 0, 1]], V[[0, 0, 1]]),
+    "too long": lambda v, V: (v[:3], V[:3] * 1.001),
+    "not orthogonal": lambda v, V: (v[:3], V[:3] + 1e-4 * V[[1, 2, 0]]),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forged_components_are_rejected(name):
+    X, variances, Vt = small()
+    assert principal_components(X, Vt[:3], variances[:3]).holds
+    forged_variances, forged = FORGERIES[name](variances, Vt)
+    assert not principal_components(X, forged, forged_variances).holds
+
+
+def test_small_components_are_not_excused_by_a_large_one():
+    """Two small components turned by a thousandth of a radian: beside the first one, that is nothing."""
+    X = data_with_spectrum(100, 10, np.sqrt(np.r_[1e8, np.linspace(2, 1, 9)]))
+    variances, Vt = truth(X, 3)
+    assert principal_components(X, Vt, variances).holds
+    forged = principal_components(X, turned(Vt, 1, 2, 1e-3), variances)
+    assert not forged.holds
+    assert forged.residual * variances[1] < 1e-11 * variances[0]
+
+
+def test_rounding_of_a_matrix_that_is_not_that_of_the_data_is_seen(monkeypatch):
+    """Once X'X has gone wrong, no eigenvector can tell; the vector that went through the same pass can."""
+    X = np.random.default_rng(0).normal(size=(600, 30))
+    made = statistics._scatter
+
+    def faulty(block, rows, w):
+        sums, squares = made(block, rows, w)
+        squares[3, 4] = squares[4, 3] = squares[3, 4] + 0.01 * squares[3, 3]
+        return sums, squares
+
+    assert PCA(3, solver="eigh").fit(X).certificate_.holds
+    monkeypatch.setattr(statistics, "_scatter", faulty)
+    assert not PCA(3, solver="eigh").fit(X).certificate_.holds
+
+
+# --- what was left out ----------------------------------------------------------------------------
+
+
+def leaving_out(values, k, rng, **how):
+    """Probe a diagonal operator deflated by its first k axes."""
+    V = np.eye(len(values), k)
+    return certificates.probe(lambda W: values[:, None] * W, V, values[:k], 1e-6, rng, **how)
+
+
+def test_the_bound_of_a_probe_is_missed_no_more_often_than_it_says(monkeypatch):
+    """With a stated probability of one in five, misses can be counted: here 400 probes of one hidden direction."""
+    monkeypatch.setattr(left_out_module, "MISS", 0.2)
+    values = np.r_[1.0, np.full(299, 0.7), 1.25]
+    missed = 0
+    for seed in range(400):
+        found = leaving_out(values, 1, np.random.default_rng(seed))
+        missed += found.found <= 1.0 and found.bound < 1.25
+    assert missed <= 0.2 * 400
+
+
+def test_a_probe_finds_what_was_left_out():
+    values = np.r_[3.0, 2.0, np.linspace(1.9, 0, 500), 2.5]
+    for seed in range(20):
+        found = leaving_out(values, 2, np.random.default_rng(seed))
+        assert found.found > 2.0
+        assert not found.dominated_by(2.0, 1e-6, 0.0)
+        assert np.abs(found.vectors[-1]).max() > 0.3  # the direction that was missed, to go on with
+
+
+def test_a_probe_needs_few_products_where_the_gap_is_wide():
+    products = []
+
+    def apply(W):
+        products.append(W.shape[1])
+        return np.r_[5.0, np.full(999, 1.0)][:, None] * W
+
+    found = certificates.probe(apply, np.eye(1000, 1), np.array([5.0]), 1e-6, np.random.default_rng(0))
+    assert found.dominated_by(5.0, 1e-6, 0.0)
+    assert len(products) <= 5
+    assert found.miss <= 1e-3
+
+
+def test_what_is_left_of_the_trace_needs_no_probe():
+    found = leaving_out(np.r_[10.0, np.full(9, 0.1)], 1, np.random.default_rng(0), left=0.9)
+    assert (found.bound, found.miss) == (0.9, 0.0)
+
+
+@pytest.mark.parametrize("k", [1, 4, 19, 20])
+def test_cholesky_tells_what_a_matrix_leaves_out(k):
+    X, variances, Vt = small()
+    S = np.cov(X.T)
+    kept = certificates.left_out_of_matrix(S, Vt[:k].T, variances[:k], 1e-6, 1e-12)
+    assert kept.dominated_by(variances[k - 1], 1e-6, 1e-12)
+    assert kept.miss == 0
+    if k < 20:
+        pick = [*range(k - 1), k]  # the k-th is skipped
+        lost = certificates.left_out_of_matrix(S, Vt[pick].T, variances[pick], 1e-6, 1e-12)
+        assert not lost.dominated_by(variances[k], 1e-6, 1e-12)
+        assert lost.found == pytest.approx(variances[k - 1])
+
+
+# --- what it says ---------------------------------------------------------------------------------
+
+
+def test_the_sentence_says_how_sure_it_is():
+    X = np.random.default_rng(0).normal(size=(300, 200))
+    assert str(PCA(3, solver="svd").fit(X).certificate_).endswith("nothing larger was left out.")
+    probed = PCA(3, solver="krylov", random_state=0).fit(X).certificate_
+    assert f"nothing more than {100 * probed.details['left out']:.2g} % larger was left out" in str(probed)
+    assert "but for a chance of 1e-03" in str(probed)
+    assert probed.details["left out"] <= 0.1
+    assert probed.details["miss"] <= 1e-3
