@@ -4,9 +4,7 @@ from princomp.certificates.cardinality import (
     CardinalityCertificate,
     Kind,
     Leaves,
-    Verification,
     nonnegative_value,
-    verify,
 )
 from princomp.certificates.dictionary import dictionary_kkt, slope_scale
 from princomp.certificates.left_out import LeftOut, left_out_of_matrix, left_out_of_values, probe
@@ -21,6 +19,7 @@ from princomp.certificates.principal import (
     principal_components,
     spectral,
 )
+from princomp.certificates.sparse import Verification, verify
 
 __all__ = [
     "CardinalityCertificate",

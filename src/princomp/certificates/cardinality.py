@@ -1,4 +1,4 @@
-"""Proofs that no component with at most k features has more variance than so much, and their recheck.
+"""Proofs that no component with at most k features has more variance than so much, and the recheck of one.
 
 A proof is a tree. Its root stands for all supports of k units (features, or groups of them); a branch splits them into
 those with and those without one unit; each leaf has a bound on v'Sv over its supports, of one of these kinds:
@@ -8,19 +8,27 @@ EXACT       the support is determined: the leading eigenvalue there (nonnegative
 ENUMERATED  the same, over all supports that are left (few)
 ROWS        largest row (Gershgorin): own variance, then, with stored loadings x > 0, |S_gh| x_h / x_g summed over
             the units in, and the largest of all others
-TRACE       sum of the variances of the units in and of the largest others (S positive semidefinite)
+TRACE       sum of the variances of the units in and of the largest others, and what negative eigenvalues may add
 EIGENVALUE  leading eigenvalue of S on all units that are left
 DUAL        for stored weights a and shifts b (any will do), D_gh = S_gh / |S_gh|, k the units to choose:
             lambda_max(S - [a_gh a_hg D_gh] + diag(h)) + (sum of the largest b, units in first),
             h_g = -b_g + (sum over h of a_gh^2 - b_h, units in first, then the largest, k - 1 in all)
+SIGNED      the same for single features, D_gh = 1: the weights carry the signs, as those of covariances that are 0
+            but for rounding are not the same on every computer
 ==========  ==========================================================================================================
 
 The last holds because, for a unit vector x on the support Z, a_gh a_hg |x_g||x_h| is at most half of
-a_gh^2 |x_g|^2 + a_hg^2 |x_h|^2, and b summed over Z is sum_g |x_g|^2 sum_{h in Z} b_h.
+a_gh^2 |x_g|^2 + a_hg^2 |x_h|^2, and b summed over Z is sum_g |x_g|^2 sum_{h in Z} b_h. If x may not be negative, what
+raises an entry of S (a_gh a_hg D_gh < 0) costs nothing.
+
+S may be what other components left (`remainder`), known but for rounding. Then ``upper`` is raised, and ``lower``
+lowered, by as much (and more: whoever rechecks has rounding too). No bound is for semidefinite matrices only: what
+"hotelling" leaves is none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import combinations
@@ -32,15 +40,16 @@ from numpy.typing import NDArray
 
 from princomp._threads import single_blas_thread
 from princomp.certificates.reading import WrongError, distinct, integer, number, real, require, whole
+from princomp.certificates.remainder import ROUNDING
 
 Array = NDArray[Any]
 
 PROVED = 1e-6  # a relative gap within this counts as closed
 AGREE = 1e-9  # relative difference between a number claimed and the same recomputed, here or on another computer
-ROUNDING = 4 * float(np.finfo(np.float64).eps)  # times the size of a matrix and its norm: more than LAPACK loses
 EXACT_NONNEGATIVE = 16  # features of a support up to which the best nonnegative vector is searched for exhaustively
 MANY = 10_000  # supports that a leaf may ask to enumerate
 SAFE_EXPONENT = 150  # of two, of a standard deviation: up to this squares of variances are safe
+BALANCED = 1000  # loadings by which rows are balanced differ by as much, and so then does rounding in them
 COLUMNS = 256  # of S made at a time, where it is given by data
 
 
@@ -53,6 +62,7 @@ class Kind(IntEnum):
     EIGENVALUE = 3
     DUAL = 4
     ENUMERATED = 5
+    SIGNED = 6
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,7 @@ class Leaves:
     inside, outside : (nodes,) array of int
         The nodes with and without it; -1 at leaves.
     kind, dual : (nodes,) array of int
-        At leaves the `Kind` of bound, and for DUAL the number of its point.
+        At leaves the `Kind` of bound, and for DUAL and SIGNED the number of its point.
     bound : (nodes,) array
         At leaves the bound.
     points : tuple of (units, weights, shift)
@@ -103,7 +113,7 @@ class CardinalityCertificate:
     Attributes
     ----------
     lower, upper : float
-        The value v'Sv of ``vector``, and a bound that no vector exceeds.
+        The value v'Sv of ``vector``, and a bound that no vector exceeds, both moved apart by ``rounding``.
     vector : (p,) array
         Unit vector, zero outside ``support``.
     support : tuple of int
@@ -124,6 +134,8 @@ class CardinalityCertificate:
         Time taken.
     certifies : str
         What S was, in words.
+    rounding : float
+        By how much S may differ, in the spectral norm, from the matrix that the bounds are for.
     """
 
     lower: float
@@ -139,6 +151,7 @@ class CardinalityCertificate:
     nodes: int = 0
     seconds: float = 0.0
     certifies: str = "the best component"
+    rounding: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -152,126 +165,69 @@ class CardinalityCertificate:
 
     def __str__(self) -> str:
         """Return a sentence."""
+        words = restriction(self.include, self.exclude, self.nonnegative, self.groups is not None)
+        among = f" among components {words}" if words else ""
         if self.proved:
-            return f"{self.certifies.capitalize()}: {self.lower:.6g}, proved to be the largest ({self.nodes} nodes)."
+            largest = f"proved to be the largest{among}"
+            return f"{self.certifies.capitalize()}: {self.lower:.6g}, {largest} ({self.nodes} nodes)."
         return (
-            f"{self.certifies.capitalize()}: {self.lower:.6g}; no other exceeds {self.upper:.6g}, so that at most "
-            f"{100 * self.gap:.2g} % are missing ({self.nodes} nodes)."
+            f"{self.certifies.capitalize()}: {self.lower:.6g}; no other{among} exceeds {self.upper:.6g}, so that at "
+            f"most {100 * self.gap:.2g} % are missing ({self.nodes} nodes)."
         )
 
 
-@dataclass(frozen=True)
-class Verification:
-    """The outcome of a recheck: true or false, and why."""
-
-    holds: bool
-    reason: str
-
-    def __bool__(self) -> bool:
-        """Tell whether the certificate holds."""
-        return self.holds
-
-    def __str__(self) -> str:
-        """Return the sentence."""
-        return self.reason
-
-
-def verify(S: Any, certificate: Any, *, data: bool = False) -> Verification:
-    """Recheck a certificate of sparse PCA from the matrix alone, without the solver.
-
-    Checked are: the vector (unit, few entries, as constrained, its value), the tree (its leaves cover every support),
-    each leaf's bound (computed again from S and the stored numbers), and that ``upper`` is the largest of them.
-
-    Parameters
-    ----------
-    S : (p, p) array
-        The matrix that the certificate is about, or with ``data`` the (n, p) matrix X, S = X'X.
-    certificate : CardinalityCertificate, or the ``certificate_`` of a SparsePCA
-        What is claimed of one component, or of all: then S is the covariance that was fitted, and each component is
-        checked on what those before it leave.
-    data : bool, default False
-        Whether X is given in place of S.
-
-    Returns
-    -------
-    Verification
-        True or false, with a sentence.
+def restriction(
+    include: Sequence[Any], exclude: Sequence[Any], nonnegative: bool, grouped: bool, *, plural: bool = True
+) -> str:
+    """Return in words what components a bound is about, to follow "components", or "component"; nothing if all.
 
     Examples
     --------
-    >>> from dataclasses import replace
-    >>> from princomp import certificates, datasets
-    >>> from princomp.solvers.branch_and_bound import prove
-    >>> S = datasets.load_pitprops().correlation
-    >>> proof = prove(S, 5, support=[0, 1, 6, 8, 9])
-    >>> bool(certificates.verify(S, proof)), round(proof.upper, 6)
-    (True, 3.406155)
-    >>> print(certificates.verify(S, replace(proof, upper=3.3, lower=3.3)))
-    The vector's value is 3.406..., not the claimed 3.3.
+    >>> from princomp.certificates.cardinality import restriction
+    >>> restriction([2], ["ash", "hue"], False, False)
+    'that include feature 2, without ash and hue'
+    >>> restriction([], range(9), True, True, plural=False)
+    'of whole groups, without features 0, 1, 2, 3, 4 and 4 others, without negative loadings'
     """
-    if hasattr(certificate, "proofs"):
-        return _verify_all(S, certificate, data)
-    try:
-        with single_blas_thread(), np.errstate(all="ignore"):  # the matrices are small; what overflows is rejected
-            given, claimed = _in_safe_units(_read_matrix(S, data), _read(certificate), data)
-            _check_matrix(given, claimed, data)
-            matrix = _Matrix(given, claimed, data)
-            _check_vector(matrix, claimed)
-            found = max(claimed.lower, _check_leaves(matrix, claimed))
-        _same(claimed.upper, found, "upper is {claimed:.10g}, but the largest bound of a leaf is {found:.10g}.")
-    except WrongError as wrong:
-        return Verification(False, str(wrong))
-    except (IndexError, ValueError, TypeError, OverflowError, np.linalg.LinAlgError) as error:
-        return Verification(False, f"The certificate cannot be read: {error}.")
-    return Verification(True, f"The certificate holds: all {len(claimed.leaves)} leaves were rechecked.")
+    parts = [
+        "of whole groups" if grouped else "",
+        f"that include{'' if plural else 's'} {_listed(include)}" if len(include) else "",
+        f"without {_listed(exclude)}" if len(exclude) else "",
+        "without negative loadings" if nonnegative else "",
+    ]
+    return ", ".join(part for part in parts if part)
 
 
-def _verify_all(S: Any, certificate: Any, data: bool) -> Verification:
-    """Recheck component after component, S being deflated by those that were."""
-    proofs = certificate.proofs
-    if not proofs or any(proof is None for proof in proofs):
-        return Verification(False, "Not every component has a proof: fit with certify=True.")
-    try:
-        left, lower, upper = S, real(certificate.lower, "lower"), real(certificate.upper, "upper")
-        require(lower.shape == upper.shape == (len(proofs),), "There are not as many bounds as proofs.")
-        basis: list[Array] = []
-        for j, proof in enumerate(proofs):
-            said = verify(left, proof, data=data)
-            if not said:
-                return Verification(False, f"Component {j + 1}: {said}")
-            _same(lower[j], proof.lower, "lower is {claimed:.10g}, but its proof says {found:.10g}.")
-            _same(upper[j], proof.upper, "upper is {claimed:.10g}, but its proof says {found:.10g}.")
-            if j + 1 < len(proofs):
-                given = _read_matrix(left, data)
-                left, data = given.T @ given if data else given, False
-                left = _deflated(left, np.asarray(proof.vector, dtype=np.float64), certificate.deflation, basis)
-    except WrongError as wrong:
-        return Verification(False, str(wrong))
-    return Verification(True, f"The certificate holds: the proofs of all {len(proofs)} components were rechecked.")
+def _listed(features: Sequence[Any], most: int = 5) -> str:
+    """Return features, by number or name, as a list of a few."""
+    shown = [str(feature) if str(feature).isprintable() else repr(feature) for feature in features[:most]]
+    if len(features) > most:
+        shown.append(f"{len(features) - most} others" if len(features) > most + 1 else str(features[most]))
+    what = "" if isinstance(features[0], str) else f"feature{'' if len(features) == 1 else 's'} "
+    return what + (shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}")
 
 
-def _deflated(S: Array, x: Array, kind: Any, basis: list[Array]) -> Array:
-    """Return what the unit vector x leaves of S (Mackey, NIPS 2008); ``basis`` grows by "generalised"."""
-    if kind == "generalised":
-        for q in basis:
-            x = x - q * (q @ x)
-        size = float(np.linalg.norm(x))
-        x = x / size if size > 0 else x
-        basis.append(x)
-    y = S @ x
-    c = float(x @ y)
-    if kind == "schur":
-        left = S - np.outer(y, y / c) if c > 0 else S
-    elif kind == "hotelling":
-        left = S - c * np.outer(x, x)
-    else:
-        require(kind in ("projection", "generalised"), f"{kind!r} is no deflation.")
-        left = S - np.outer(x, y) - np.outer(y, x) + c * np.outer(x, x)
-    symmetric: Array = (left + left.T) / 2
-    return symmetric
+def recheck(given: Array, certificate: Any, data: bool, rounding: float = 0.0) -> CardinalityCertificate:
+    """Return the certificate as read, if it holds for all matrices within ``rounding`` of the one given."""
+    with single_blas_thread(), np.errstate(all="ignore"):  # the matrices are small; what overflows is rejected
+        read = _read(certificate)
+        given, claimed, rounding = _in_safe_units(given, read, data, rounding)
+        _check_matrix(given, claimed, data)
+        matrix = _Matrix(given, claimed, data)
+        _check_vector(matrix, claimed, rounding)
+        found, largest = _check_leaves(matrix, claimed)
+    largest = max(claimed.lower, largest + claimed.rounding)
+    enough = found + rounding <= claimed.upper + AGREE * max(abs(claimed.upper), abs(found))
+    require(enough, f"upper is {claimed.upper:.10g}, but a leaf has the bound {found + rounding:.10g}.")
+    # A bound too small to be a number is the smallest one there is.
+    smallest = float(np.finfo(np.float64).tiny)
+    if not (read.upper == smallest and claimed.upper >= largest):
+        same(claimed.upper, largest, "upper is {claimed:.10g}, but the largest bound of a leaf is {found:.10g}.")
+    return read
 
 
-def _read_matrix(S: Any, data: bool) -> Array:
+def read_matrix(S: Any, data: bool) -> Array:
+    """Return a matrix of finite numbers, square unless it is data."""
     given = real(S, "entries of the matrix")
     require(given.ndim == 2 and given.size, "The matrix is not an array of two dimensions.")
     require(np.isfinite(given).all(), "The matrix has entries that are not finite.")
@@ -291,10 +247,12 @@ def _read(c: CardinalityCertificate) -> CardinalityCertificate:
     require(groups is None or np.shape(groups) == (p,), "There is not one group for each feature.")
     names = ("support", "include", "exclude")
     support, include, exclude = (tuple(distinct(getattr(c, name), f"features of {name}", p).tolist()) for name in names)
+    require(not set(include) & set(exclude), "A feature is forced in and out.")
     return replace(
         c,
         lower=number(c.lower, "lower"),
         upper=number(c.upper, "upper"),
+        rounding=_not_negative(c.rounding),
         vector=vector,
         nonzeros=integer(c.nonzeros, "nonzeros", p),
         leaves=_read_leaves(c.leaves),
@@ -303,6 +261,12 @@ def _read(c: CardinalityCertificate) -> CardinalityCertificate:
         include=include,
         exclude=exclude,
     )
+
+
+def _not_negative(rounding: Any) -> float:
+    found = number(rounding, "rounding")
+    require(found >= 0, "rounding is negative.")
+    return found
 
 
 def _read_leaves(leaves: Leaves) -> Leaves:
@@ -322,12 +286,15 @@ def _read_leaves(leaves: Leaves) -> Leaves:
     return Leaves(**numbers, bound=bound, points=tuple(points), loadings=loadings)
 
 
-def _in_safe_units(given: Array, c: CardinalityCertificate, data: bool) -> tuple[Array, CardinalityCertificate]:
-    """Return matrix and certificate, divided by a power of four where squares could overflow or vanish."""
+def _in_safe_units(
+    given: Array, c: CardinalityCertificate, data: bool, rounding: float
+) -> tuple[Array, CardinalityCertificate, float]:
+    """Return matrix, certificate and rounding, divided by a power of four where squares could overflow or vanish."""
     exponent = int(np.frexp(np.abs(given).max())[1]) // (1 if data else 2)
     if abs(exponent) <= SAFE_EXPONENT:
-        return given, c
-    return np.ldexp(given, -exponent if data else -2 * exponent), scaled(c, -exponent)
+        return given, c, rounding
+    scaled_rounding = float(np.ldexp(rounding, -2 * exponent))
+    return np.ldexp(given, -exponent if data else -2 * exponent), scaled(c, -exponent), scaled_rounding
 
 
 def scaled(c: CardinalityCertificate, exponent: int) -> CardinalityCertificate:
@@ -340,13 +307,23 @@ def scaled(c: CardinalityCertificate, exponent: int) -> CardinalityCertificate:
         c,
         lower=float(np.ldexp(c.lower, twice)),
         upper=float(np.ldexp(c.upper, twice)),
+        rounding=float(np.ldexp(c.rounding, twice)),
         leaves=replace(leaves, bound=np.ldexp(leaves.bound, twice), points=points),
     )
 
 
-def _same(claimed: float, found: float, sentence: str, scale: float = 0.0) -> None:
-    if not abs(claimed - found) <= AGREE * max(abs(claimed), abs(found), scale):
+def same(claimed: float, found: float, sentence: str, more: float = 0.0) -> None:
+    """Reject the certificate unless two numbers agree to nine digits, or differ by no more than ``more`` beyond."""
+    if not abs(claimed - found) <= AGREE * max(abs(claimed), abs(found)) + more:
         raise WrongError(sentence.format(claimed=claimed, found=found))
+
+
+def units_of(groups: Sequence[Any] | None, p: int) -> Array:
+    """Return the unit of each feature: units that are single features have their numbers, whatever their labels."""
+    if groups is None:
+        return np.arange(p)
+    units: Array = np.unique(np.asarray(groups), return_inverse=True)[1]
+    return np.arange(p) if units.max() + 1 == p else units
 
 
 class _Matrix:
@@ -355,8 +332,7 @@ class _Matrix:
     def __init__(self, given: Array, certificate: CardinalityCertificate, data: bool) -> None:
         self.given, self.data = given, data
         self.p = given.shape[1]
-        labels = np.arange(self.p) if certificate.groups is None else np.asarray(certificate.groups)
-        self.unit_of = np.unique(labels, return_inverse=True)[1]
+        self.unit_of = units_of(certificate.groups, self.p)
         self.units = int(self.unit_of.max()) + 1
         self.single = self.units == self.p
         self.allowed = np.ones(self.p, dtype=bool)
@@ -365,7 +341,7 @@ class _Matrix:
         loadings = certificate.leaves.loadings
         self.loadings = np.ones(self.units) if loadings is None else loadings
         self._rows: Array | None = None
-        self._definite: bool | None = None
+        self._least: float | None = None
 
     def features(self, units: Array) -> Array:
         """Return the features of some units, unit by unit."""
@@ -413,13 +389,13 @@ class _Matrix:
         """Return the sum of variances of each unit."""
         return np.bincount(self.unit_of, np.where(self.allowed, self.variances(), 0.0))
 
-    def definite(self) -> bool:
-        """Whether S is positive semidefinite, but for rounding."""
-        if self._definite is None:
+    def least_eigenvalue(self) -> float:
+        """Return the least eigenvalue of S, or less; 0 for data."""
+        if self._least is None:
             here = self.features(np.arange(self.units))
-            values = np.zeros(1) if self.data else np.linalg.eigvalsh(self.part(here, here))
-            self._definite = bool(values[0] >= -1e-12 * max(len(here), 1) * np.abs(values).max())
-        return self._definite
+            block = np.zeros((1, 1)) if self.data else self.part(here, here)
+            self._least = -largest_eigenvalue(-block)
+        return self._least
 
     def rows(self) -> Array:
         """Return for each unit own + the sum of its c largest `norms` among all allowed units, c = 0 .. k - 1."""
@@ -448,7 +424,7 @@ def _check_matrix(given: Array, c: CardinalityCertificate, data: bool) -> None:
         require(asymmetry <= AGREE * np.abs(given).max(), "The matrix is not symmetric.")
 
 
-def _check_vector(matrix: _Matrix, c: CardinalityCertificate) -> None:
+def _check_vector(matrix: _Matrix, c: CardinalityCertificate, rounding: float) -> None:
     v, support = c.vector, np.array(c.support, dtype=int)
     require(abs(float(v @ v) - 1) <= AGREE, "The vector is not of unit length.")
     outside = np.ones(matrix.p, dtype=bool)
@@ -461,19 +437,22 @@ def _check_vector(matrix: _Matrix, c: CardinalityCertificate) -> None:
     require(not c.nonnegative or (v >= 0).all(), "The vector has negative entries.")
     used = np.flatnonzero(v)
     block = matrix.part(used, used)
-    value, scale = float(v[used] @ block @ v[used]), float(np.abs(block).max())
-    _same(c.lower, value, "The vector's value is {found:.10g}, not the claimed {claimed:.10g}.", scale)
+    value, noise = float(v[used] @ block @ v[used]) / float(v @ v), noise_in(block)
+    sentence = "The vector's value is {found:.10g}, not the claimed {claimed:.10g}."
+    same(c.lower, value, sentence, 2 * c.rounding + noise)
+    same(c.lower, min(c.lower, value - rounding), sentence, noise)  # rounding that is claimed raises no value
 
 
-def _check_leaves(matrix: _Matrix, c: CardinalityCertificate) -> float:
-    """Walk through the tree; return the largest bound of a leaf."""
+def _check_leaves(matrix: _Matrix, c: CardinalityCertificate) -> tuple[float, float]:
+    """Walk through the tree; return the largest bound of a leaf as it is found, and as it is claimed to be."""
     tree = c.leaves
     count = len(tree.unit)
     x = matrix.loadings
     require(x.shape == (matrix.units,) and np.isfinite(x).all() and (x > 0).all(), "The loadings are not positive.")
+    size = float(np.abs(matrix.variances() if matrix.data else matrix.given).max())
     available = np.unique(matrix.unit_of[matrix.allowed])
     forced = tuple(np.unique(matrix.unit_of[list(c.include)])) if c.include else ()
-    largest, seen = -np.inf, 0
+    largest, found, seen = -np.inf, -np.inf, 0
     todo: list[tuple[int, tuple[int, ...], Array]] = [(0, forced, np.setdiff1d(available, forced))]
     while todo:
         node, chosen, free = todo.pop()
@@ -487,11 +466,13 @@ def _check_leaves(matrix: _Matrix, c: CardinalityCertificate) -> float:
             continue
         if len(chosen) > c.nonzeros:
             continue  # no support is left
-        found = _leaf_bound(matrix, tree, node, np.array(chosen, dtype=int), free)
-        _same(float(tree.bound[node]), found, "The bound of a leaf is {found:.10g}, not the claimed {claimed:.10g}.")
-        largest = max(largest, float(tree.bound[node]))
+        bound, claimed = _leaf_bound(matrix, tree, node, np.array(chosen, dtype=int), free), float(tree.bound[node])
+        sentence = "The bound of a leaf is {found:.10g}, not the claimed {claimed:.10g}."
+        # These are the numbers that it is from; what upper must be follows from the bound that is found.
+        same(claimed, bound, sentence, AGREE * size + BALANCED * c.rounding)
+        largest, found = max(largest, claimed), max(found, bound)
     require(seen == count, "The tree has nodes that hang nowhere.")
-    return largest
+    return found, largest
 
 
 def _leaf_bound(matrix: _Matrix, tree: Leaves, node: int, chosen: Array, free: Array) -> float:
@@ -507,31 +488,38 @@ def _leaf_bound(matrix: _Matrix, tree: Leaves, node: int, chosen: Array, free: A
     if kind == Kind.ROWS:
         return _rows(matrix, chosen, free)
     if kind == Kind.TRACE:
-        require(matrix.definite(), "A bound by the trace needs a positive semidefinite matrix.")
         traces = matrix.traces()
         total = float(traces[chosen].sum() + np.sort(traces[free])[len(free) - count :].sum())
-        return total * (1 + ROUNDING * (len(chosen) + len(free)))
+        # The leading eigenvalue is the trace less the others: each of these may be negative.
+        others = matrix.p * max(0.0, -matrix.least_eigenvalue())
+        return total + others + ROUNDING * (len(chosen) + len(free)) * abs(total)
     if kind == Kind.EIGENVALUE:
         here = matrix.features(np.concatenate([chosen, free]))
-        return _largest_eigenvalue(matrix.part(here, here))
-    require(kind == Kind.DUAL, f"A leaf has a bound of the unknown kind {kind}.")
+        return largest_eigenvalue(matrix.part(here, here))
+    require(kind in (Kind.DUAL, Kind.SIGNED), f"A leaf has a bound of the unknown kind {kind}.")
+    require(kind == Kind.DUAL or matrix.single, "Weights with signs are for single features.")
     require(0 <= tree.dual[node] < len(tree.points), "A leaf names a dual point that is not there.")
-    return _dual(matrix, tree.points[int(tree.dual[node])], chosen, free, count)
+    signed = kind == Kind.SIGNED
+    return _dual(matrix, tree.points[int(tree.dual[node])], chosen, free, count, signed)
 
 
-def _largest_eigenvalue(M: Array, more: float = 0.0) -> float:
+def noise_in(M: Array, more: float = 0.0) -> float:
+    """Return what rounding may hide of an eigenvalue."""
+    return ROUNDING * len(M) * (float(np.linalg.norm(M)) + more)
+
+
+def largest_eigenvalue(M: Array, more: float = 0.0) -> float:
     """Return the largest eigenvalue, and what rounding may have hidden."""
-    noise = ROUNDING * len(M) * (float(np.linalg.norm(M)) + more)
-    return float(np.linalg.eigvalsh(M)[-1]) + noise
+    return float(np.linalg.eigvalsh(M)[-1]) + noise_in(M, more)
 
 
 def _exact(matrix: _Matrix, units: Array) -> float:
     here = matrix.features(units)
     block = matrix.part(here, here)
-    noise = ROUNDING * len(block) * float(np.linalg.norm(block))
     if not matrix.nonnegative:
-        return float(np.linalg.eigvalsh(block)[-1]) + noise
-    return (nonnegative_value(block)[0] if len(here) <= EXACT_NONNEGATIVE else nonnegative_bound(block)) + noise
+        return largest_eigenvalue(block)
+    few = len(here) <= EXACT_NONNEGATIVE
+    return (nonnegative_value(block)[0] if few else nonnegative_bound(block)) + noise_in(block)
 
 
 def _enumerated(matrix: _Matrix, chosen: Array, free: Array, count: int) -> float:
@@ -543,7 +531,7 @@ def _enumerated(matrix: _Matrix, chosen: Array, free: Array, count: int) -> floa
     for more in combinations(range(len(chosen), len(live)), count):
         at = [*range(len(chosen)), *more]
         largest = max(largest, float(np.linalg.eigvalsh(S[np.ix_(at, at)])[-1]))
-    return largest + ROUNDING * len(S) * float(np.linalg.norm(S))
+    return largest + noise_in(S)
 
 
 def _rows(matrix: _Matrix, chosen: Array, free: Array) -> float:
@@ -555,11 +543,15 @@ def _rows(matrix: _Matrix, chosen: Array, free: Array) -> float:
     for i in range(len(chosen)):
         inside[i, i] = 0.0
     left = matrix.k - 1 - len(chosen) + own
-    totals = np.where(left >= 0, sums[live, np.maximum(left, 0)] + inside.sum(axis=1), -np.inf)
-    return float(totals.max()) * (1 + ROUNDING * matrix.p)
+    totals = sums[live, np.maximum(left, 0)] + inside.sum(axis=1)
+    # Of a negative variance and its covariances little may be left: rounding is that of what was added up.
+    totals += ROUNDING * matrix.p * (np.abs(totals) + 2 * np.abs(np.minimum(sums[live, 0], 0.0)))
+    return float(totals[left >= 0].max(initial=-np.inf))
 
 
-def _dual(matrix: _Matrix, point: tuple[Array, Array, Array], chosen: Array, free: Array, count: int) -> float:
+def _dual(
+    matrix: _Matrix, point: tuple[Array, Array, Array], chosen: Array, free: Array, count: int, signed: bool = False
+) -> float:
     units, weights, shift = point
     live = np.concatenate([chosen, free])
     place = {int(unit): i for i, unit in enumerate(units)}
@@ -570,9 +562,11 @@ def _dual(matrix: _Matrix, point: tuple[Array, Array, Array], chosen: Array, fre
     S = matrix.part(here, here)
     position = {int(unit): i for i, unit in enumerate(live)}
     owner = np.array([position[int(unit)] for unit in matrix.unit_of[here]])
-    D = _unit_blocks(S, owner, len(live))
+    D = 1.0 - np.eye(len(S)) if signed else _unit_blocks(S, owner, len(live))
     cost, moved = a * a, a * a.T
-    if matrix.nonnegative and matrix.single:  # entries below zero may be raised at no cost
+    if matrix.nonnegative and signed:  # entries may be raised at no cost
+        cost = np.where(moved > 0, cost, 0.0)
+    elif matrix.nonnegative and matrix.single:  # those below zero
         negative = S < 0
         cost, moved = np.where(negative, 0.0, cost), np.where(negative, np.maximum(moved, 0.0), moved)
     gains = cost - b
@@ -585,7 +579,7 @@ def _dual(matrix: _Matrix, point: tuple[Array, Array, Array], chosen: Array, fre
         h[g] = inside + others[len(others) - wanted :].sum() - b[g]
     M = S - moved[np.ix_(owner, owner)] * D + np.diag(h[owner])
     ends = float(b[:t].sum() + np.sort(b[t:])[len(b) - t - count :].sum())
-    return _largest_eigenvalue(M, float(np.abs(b).sum())) + ends
+    return largest_eigenvalue(M, float(np.abs(b).sum())) + ends
 
 
 def _unit_blocks(S: Array, owner: Array, size: int) -> Array:

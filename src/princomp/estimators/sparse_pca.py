@@ -19,7 +19,7 @@ from princomp.estimators.base import Estimator
 from princomp.estimators.covariance import open_covariance
 from princomp.estimators.explained import Kind, explained_variance
 from princomp.estimators.sparse.clashes import clash, formulation_of
-from princomp.estimators.sparse.problem import Found, Problem
+from princomp.estimators.sparse.problem import Found, Listener, Problem
 from princomp.estimators.spectrum import signs
 from princomp.estimators.standardise import standardise
 from princomp.progress import watch, with_callbacks
@@ -263,9 +263,10 @@ class SparsePCA(Estimator):
         k = self._count(min(rows.shape), formulation)
         names = getattr(self, "feature_names_in_", None)
         found = standardise(rows, center=self.center, scale=self.scale, names=names)
-        with watch(self, X) as tell:
+        with watch(self, X) as heard:
+            tell = Listener(heard)
             drive = partial(run, callback=tell, checkpoint=self._checkpoint(rows), max_iter=self.max_iter)
-            how: dict[str, Any] = {"freedom": rows.shape[0] - 1.0, "tell": tell}
+            how: dict[str, Any] = {"freedom": rows.shape[0] - 1.0, "tell": tell, "names": names}
             problem = Problem(found.X, None, k, found.total, found.unit, self._asked(), self._generator(), drive, **how)
             answer = self._solve(formulation, problem)
         self.n_samples_: int | None = rows.shape[0]
@@ -283,9 +284,11 @@ class SparsePCA(Estimator):
             matrix, deviation, unit = matrix / np.outer(deviation, deviation), deviation / unit, 1.0
         freedom = 1.0 if n_samples is None else n_samples - 1.0
         matrix = freedom * matrix
-        with watch(self, S) as tell:
+        with watch(self, S) as heard:
+            tell = Listener(heard)
             drive = partial(self._run_without_checkpoint, tell)
-            how: dict[str, Any] = {"freedom": freedom, "tell": tell}
+            names = getattr(self, "feature_names_in_", None)
+            how: dict[str, Any] = {"freedom": freedom, "tell": tell, "names": names}
             total = float(np.trace(matrix))
             problem = Problem(None, matrix, k, total, unit, self._asked(), self._generator(), drive, **how)
             answer = self._solve(formulation, problem)
@@ -558,8 +561,8 @@ def _nothing_varies(problem: Problem, formulation: str) -> Found:
     V = np.zeros((problem.width, problem.k))
     certificate = Certificate(0.0, problem.parameters["tol"], "global")
     if formulation == "cardinality":
-        from princomp.estimators.sparse.certificate import without_variance
+        from princomp.estimators.sparse.cardinality import certificate_of_nothing
 
-        certificate = without_variance(certificate, problem.k)
+        certificate = certificate_of_nothing(problem, certificate)
     result = Result({"V": V}, 0.0, certificate, Status("exact", "Nothing varies."), 1, History())
     return Found(V, {"V": V}, 0.0, result)

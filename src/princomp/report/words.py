@@ -119,18 +119,20 @@ def verdict(certificate: Any) -> str:
     if certificate.dominant:
         return "Certified: these are the leading components."
     if (proved := getattr(certificate, "proved", None)) is not None:
-        return _verdict_by_component(proved)
+        return _verdict_by_component(proved, certificate.restriction())
     if certificate.scope == "global":
         return "Certified: no better answer exists."
     return "Certified as a local answer: no small step improves it."
 
 
-def _verdict_by_component(proved: Array) -> str:
+def _verdict_by_component(proved: Array, restriction: str) -> str:
     if proved.all():
-        return "Certified: no better components exist, each given those before it."
+        better = f"no better components {restriction}," if restriction else "no better components"
+        return f"Certified: {better} exist, each given those before it."
     if not proved.any():
         return "Certified within bounds: how much better a component could be is known."
-    return f"Certified: {int(proved.sum())} of {len(proved)} components are proved best, the others within bounds."
+    best = f"proved best among components {restriction}" if restriction else "proved best"
+    return f"Certified: {int(proved.sum())} of {len(proved)} components are {best}, the others within bounds."
 
 
 def assurance(certificate: Any) -> list[str]:

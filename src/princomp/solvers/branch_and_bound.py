@@ -55,6 +55,7 @@ def prove(
     time_limit: float | None = None,
     callback: Callback | None = None,
     certifies: str = "the best component",
+    rounding: float = 0.0,
 ) -> CardinalityCertificate:
     """Prove how good a sparse component is, and find a better one where there is one.
 
@@ -82,6 +83,8 @@ def prove(
         Called with a `State` after each node, whose residual is the gap; returning True stops the search.
     certifies : str
         What S is, in words, for the certificate.
+    rounding : float
+        By how much S may differ, in the spectral norm, from the matrix that the bounds are to hold for.
 
     Returns
     -------
@@ -116,11 +119,11 @@ def prove(
         )
     scale = search.problem.scale
     vector = np.asarray(result.value["vector"])
-    leaves = search.tree.leaves(scale)
-    lower = search.problem.value(vector)
+    leaves = search.tree.leaves(scale, search.carried, search.problem.single)
+    lower = search.problem.value(vector) - rounding
     return CardinalityCertificate(
         lower=lower,
-        upper=max(lower, float(leaves.bound[leaves.unit < 0].max())),
+        upper=max(lower, float(leaves.bound[leaves.unit < 0].max()) + rounding),
         vector=vector,
         support=tuple(sorted(int(i) for i in search.problem.features(search.best))),
         nonzeros=int(nonzeros),
@@ -132,6 +135,7 @@ def prove(
         nodes=search.nodes,
         seconds=time.monotonic() - begin,
         certifies=certifies,
+        rounding=float(rounding),
     )
 
 
@@ -176,22 +180,25 @@ class _Tree:
         self.points = [point if i in used else None for i, point in enumerate(self.points)]
         self.bytes = sum(point[1].weights.nbytes for point in self.points if point is not None)
 
-    def leaves(self, scale: float) -> Leaves:
-        """Return flat arrays, no longer scaled, with the points that are used."""
-        unit, dual = np.array(self.unit), np.array(self.dual)
-        dual[(unit >= 0) | (np.array(self.kind) != Kind.DUAL)] = -1
+    def leaves(self, scale: float, carried: Callable[[Array, Dual], Dual], single: bool) -> Leaves:
+        """Return flat arrays, no longer scaled, with the points that are used, as ``carried`` has them."""
+        unit, dual, kind = np.array(self.unit), np.array(self.dual), np.array(self.kind)
+        dual[(unit >= 0) | (kind != Kind.DUAL)] = -1
+        if single:
+            kind[kind == Kind.DUAL] = Kind.SIGNED
         used = np.unique(dual[dual >= 0])
         points = []
         for i in used:
             point = self.points[i]
             if point is not None:
-                points.append((point[0], point[1].weights * np.sqrt(scale), point[1].shift * scale))
+                weights, shift = carried(*point)
+                points.append((point[0], weights * np.sqrt(scale), shift * scale))
         dual[dual >= 0] = np.searchsorted(used, dual[dual >= 0])
         return Leaves(
             unit,
             np.array(self.inside),
             np.array(self.outside),
-            np.array(self.kind),
+            kind,
             dual,
             np.where(unit < 0, np.array(self.bound) * scale, np.nan),
             tuple(points),
@@ -391,6 +398,10 @@ class _Search:
         stored = self.tree.points[point]
         assert stored is not None  # noqa: S101
         return stored[1].restricted(np.searchsorted(stored[0], np.concatenate([np.array(chosen, dtype=int), free])))
+
+    def carried(self, units: Array, dual: Dual) -> Dual:
+        """Return a dual point of units in order as `verify` reads it."""
+        return bounds.signed(self.block((), units), dual)
 
     def first_dual(self, block: Block, units: Array) -> Dual:
         """Return the best of some simple points: a share of S moved to the rows, balanced by loadings.

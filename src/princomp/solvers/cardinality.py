@@ -11,7 +11,8 @@ bisection.
 
 Every component has an upper bound too. With A the deflated S, count features have no more variance than the largest
 sum of count entries of a row of |A|, the largest eigenvalue, and, for A positive semidefinite, the count largest
-entries of the diagonal together.
+entries of the diagonal together. What "hotelling" leaves has negative eigenvalues, and may have covariances where its
+diagonal has nothing; and any A is known but for rounding, which is added.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp._compiled import kernels
+from princomp.certificates.remainder import rounding_in
 from princomp.result import State, Value
 from princomp.solvers import krylov
 from princomp.solvers.deflation import deflation
@@ -55,7 +57,7 @@ class Proof:
     """What a proof says of a component: the best vector it knows, and bounds on the best there is."""
 
     vector: Array  # (p,)
-    lower: float
+    value: float
     upper: float
     nodes: int
     seconds: float
@@ -189,7 +191,7 @@ def cardinality(
         value = {name: np.array(array, order="C") for name, array in value.items()}
         if A is None or before != component:
             A, before = replace(_deflated(product, value, squares, kind, whole), effort=effort), component
-        if float(A.diagonal.max()) <= NOTHING * float(squares.max()):
+        if value["high"] < 0 and _is_nothing(A, NOTHING * float(squares.max())):
             value |= _nothing_left(p)
         elif value["high"] < 0:
             value |= _bracket(A, units, counts if isinstance(counts, float) else int(counts[component]))
@@ -201,7 +203,7 @@ def cardinality(
         value["iteration"] = value["iteration"] + 1
         settled = bool(value["settled"].all())
         if settled and _is_last(value):
-            value |= _finish(A, units, value, count, largest, prover, float(squares.max()))
+            value |= _finish(A, units, value, count, largest, prover, squares)
         elif settled:
             value |= _narrowed(value, count) | _forget_search(p, len(units.forced))
         objective = float(squares.sum() - value["captured"].sum() - value["heights"].max(initial=0.0))
@@ -219,6 +221,13 @@ def _deflated(product: Product, value: Value, squares: Array, kind: str, whole: 
         # S - sum c_i x_i x_i' has no eigenvalue below minus the largest of the sum.
         shift = max(float(np.linalg.eigvals(value["right"].T @ value["left"]).real.max()), 0.0)
     return Matrix(product, deflated, diagonal, shift, matrix)
+
+
+def _is_nothing(A: Matrix, least: float) -> bool:
+    """Tell whether no vector has more variance than this."""
+    if float(A.diagonal.max()) > least:
+        return False
+    return A.shift == 0 or _leading(A)[0] <= least  # indefinite: covariances may be left where variances are not
 
 
 # How many
@@ -314,7 +323,8 @@ def _search(A: Matrix, units: Units, count: int, lead: Array) -> dict[str, Array
 def _promising(A: Matrix, units: Units, count: int) -> Array:
     """Return columns to start at."""
     p = len(A.diagonal)
-    columns = np.flatnonzero(A.diagonal > NOTHING * A.diagonal.max())
+    variances = A.diagonal + A.shift
+    columns = np.flatnonzero(variances > NOTHING * variances.max())
     most = STARTS if A.whole is not None else FEW_STARTS
     most = int(np.clip(POWER_WORK / (STEPS * count * p), LEAST_STARTS, most))
     if len(columns) <= most:
@@ -330,7 +340,7 @@ def _promising(A: Matrix, units: Units, count: int) -> Array:
 def _promises(A: Matrix, units: Units, count: int, columns: Array) -> Array:
     sizes = units.total(A.rows(columns) ** 2)
     largest = np.partition(sizes, -count, axis=1)[:, -count:] if count < sizes.shape[1] else sizes
-    promise: Array = largest.sum(axis=1) / A.diagonal[columns]
+    promise: Array = largest.sum(axis=1) / (A.diagonal[columns] + A.shift)
     return promise
 
 
@@ -399,7 +409,7 @@ def _nothing_left(p: int) -> dict[str, Array]:
 
 
 def _finish(
-    A: Matrix, units: Units, value: Value, count: int, largest: float, prover: Prover | None, scale: float
+    A: Matrix, units: Units, value: Value, count: int, largest: float, prover: Prover | None, squares: Array
 ) -> dict[str, Array]:
     """Return what changes when the best candidate is the component."""
     best = int(np.argmax(value["heights"]))
@@ -408,12 +418,16 @@ def _finish(
     nodes, seconds = 0, 0.0
     if v.any() and prover is not None:
         proof = prover(value["found"], count, v)
-        v, lower, upper = (proof.vector, proof.lower, proof.upper) if proof.lower > lower else (v, lower, proof.upper)
+        v, lower, upper = proof.vector, proof.value, proof.upper
         nodes, seconds = proof.nodes, proof.seconds
-    elif v.any():
-        upper = upper_bound(A, units, count, largest)
-    else:  # what is left is rounding, but that is not nothing
-        upper = len(v) * NOTHING * scale
+    else:
+        rounding = rounding_in(squares, value["found"], _images(A, value["found"]), A.deflated.kind)
+        if v.any():
+            # A negative variance taken away by "hotelling" would raise the eigenvalues.
+            known = largest if (value["captured"] >= 0).all() else np.inf
+            upper = upper_bound(A, units, count, known) + rounding
+        else:  # what is left is rounding, but that is not nothing
+            upper = len(v) * NOTHING * float(squares.max()) + rounding
     after = A.deflated.without(partial(_gram, A.product), v)
     more = {"captured": lower, "upper": max(lower, upper), "counts": count, "nodes": nodes, "seconds": seconds}
     return {
@@ -431,6 +445,16 @@ def _gram(product: Product, V: Array) -> Array:
     """Return S V, V (p, m) with few nonzero rows."""
     used = np.flatnonzero(V.any(axis=1))
     return product(used, V[used].T).T
+
+
+def _images(A: Matrix, found: Array) -> Array:
+    """Return S times the components found, (p, j), from what "schur" has made of them: S is not read again."""
+    left, right = A.deflated.left, A.deflated.right
+    if A.deflated.kind != "schur":
+        return found
+    overlap = np.triu(right.T @ found, 1)  # with those before
+    images: Array = right + left @ overlap
+    return images
 
 
 def _residual(A: Matrix, v: Array) -> float:
@@ -462,31 +486,14 @@ def upper_bound(A: Matrix, units: Units, count: int, largest: float = np.inf) ->
     if A.shift == 0:
         bounds.append(float(np.sort(units.total(A.diagonal[None])[0])[::-1][:count].sum()))
     if A.whole is not None and p <= MOST_SPECTRAL:
-        bounds.append(float(np.linalg.eigvalsh(A.whole)[-1]))
+        values = np.linalg.eigvalsh(A.whole)
+        bounds.append(float(values[-1]) + ROUNDING * max(0.0, -float(values[0])))
     if units.of is None and float(p) ** 2 * A.effort <= SCREEN_WORK:
         bounds.append(max(_row_sums(A, count, part) for part in _parts(np.arange(p), p)))
-    return min(bounds) * (1 + ROUNDING)
+    least = min(bounds)
+    return least + ROUNDING * abs(least)
 
 
 def _row_sums(A: Matrix, count: int, part: Array) -> float:
     sizes = np.abs(A.rows(part))
     return float(np.partition(sizes, -count, axis=1)[:, -count:].sum(axis=1).max())
-
-
-def deflated_array(X: Array, found: Array, kind: str) -> Array:
-    """Return X (n, p) such that X'X is the deflated S, for a deflation that leaves it positive semidefinite."""
-    basis = np.zeros((X.shape[1], 0))
-    for x in found.T:
-        if kind == "schur":
-            score = X @ x
-            length = float(np.linalg.norm(score))
-            X = X - np.outer(score / length, (score / length) @ X) if length > 0 else X
-            continue
-        if kind == "generalised":
-            for _ in range(2):  # once leaves what rounding put back
-                x = x - basis @ (basis.T @ x)
-            length = float(np.linalg.norm(x))
-            x = x / length if length > NOTHING else np.zeros_like(x)
-            basis = np.column_stack([basis, x])
-        X = X - np.outer(X @ x, x)
-    return X

@@ -24,11 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp._compiled import kernels
+from princomp.certificates import remainder
 from princomp.solvers import limited_memory
 
 Array = NDArray[Any]
 
-ROUNDING = 4 * float(np.finfo(np.float64).eps)  # times the size of a matrix and its norm: more than LAPACK loses
+# Times the size of a matrix and its norm: more than LAPACK loses, twice, as whoever rechecks a bound loses as much.
+ROUNDING = 2 * remainder.ROUNDING
+DIRECTED = 1e-10  # of the largest entry of S: a block between units that is smaller has a direction made by rounding
 MEMORY_BYTES = 2**26  # that steps and changes of gradients may take
 PARTIAL = 80  # features from which only the leading eigenvectors are computed
 STAGE = 60  # steps for one smoothing
@@ -93,8 +96,28 @@ def directions(S: Array, owner: Array | None) -> Array:
     scaled = S / np.where(largest > 0, largest, 1.0)[np.ix_(owner, owner)]
     norm = np.sqrt(np.add.reduceat(np.add.reduceat(scaled**2, starts, axis=0), starts, axis=1))
     D = scaled / (np.where(norm > 0, norm, 1.0) * (1 + 1e-14))[np.ix_(owner, owner)]
+    D[(largest <= DIRECTED * largest.max())[np.ix_(owner, owner)]] = 0.0
     D[owner[:, None] == owner] = 0.0
     return D
+
+
+def signed(block: Block, dual: Dual) -> Dual:
+    """Return the point with weights that need no directions: the product of two is what is moved between their units.
+
+    Between groups there is still a direction, but nothing is moved where it would be rounding.
+    """
+    weights = dual.weights
+    if block.owner is not None:
+        starts = np.flatnonzero(np.diff(block.owner, prepend=-1))
+        somewhere = np.logical_or.reduceat(np.logical_or.reduceat(block.direction != 0, starts, axis=0), starts, axis=1)
+        return Dual(np.where(somewhere, weights, 0.0), dual.shift)
+    upwards = np.triu(np.ones(weights.shape, dtype=bool))
+    carried = np.where(upwards, weights * block.direction, weights)
+    if block.raised is not None:
+        raising = np.sqrt(np.maximum(weights * weights.T, 0.0))
+        carried = np.where(block.raised, np.where(upwards, -raising, raising), carried)
+    np.fill_diagonal(carried, 0.0)
+    return Dual(carried, dual.shift)
 
 
 def largest_sum(values: Array, count: int) -> Array:
@@ -150,7 +173,9 @@ def _soft_choice(q: Array, count: int, mu: float) -> Array:
 def dual_bound(block: Block, dual: Dual) -> float:
     """Return the bound at a point, rounding included."""
     weights, shift = dual
-    A = weights**2 if block.raised is None else np.where(block.raised, 0.0, weights**2)
+    A = weights**2
+    if block.raised is not None:  # only what lowers an entry has a cost
+        A = np.where(block.raised | (weights * weights.T <= 0), 0.0, A)
     h = row_sums(A - shift, block.forced, block.count) - shift
     M = _matrix(block, dual, h)
     ends = shift[: block.forced].sum() + float(largest_sum(shift[block.forced :], block.count))

@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.certificates.cardinality import COLUMNS, EXACT_NONNEGATIVE, nonnegative_bound, nonnegative_value
+from princomp.certificates.cardinality import (
+    COLUMNS,
+    EXACT_NONNEGATIVE,
+    nonnegative_bound,
+    nonnegative_value,
+    units_of,
+)
 from princomp.solvers.cardinality_bounds import ROUNDING, largest_sum
 
 Array = NDArray[Any]
@@ -50,9 +56,9 @@ class Units:
         if not np.isfinite(given).all():
             raise ValueError("S has entries that are not finite; remove or replace them.")
         p = given.shape[1]
-        unit_of = np.unique(np.arange(p) if groups is None else np.asarray(groups), return_inverse=True)[1]
-        if len(unit_of) != p:
-            raise ValueError(f"groups must have one label per feature, {p}, got {len(unit_of)}.")
+        if groups is not None and len(groups) != p:
+            raise ValueError(f"groups must have one label per feature, {p}, got {len(groups)}.")
+        unit_of = units_of(groups, p)
         allowed = np.ones(p, dtype=bool)
         allowed[list(exclude)] = False
         forced = tuple(int(unit) for unit in np.unique(unit_of[np.asarray(include, dtype=int)]))
@@ -62,8 +68,9 @@ class Units:
             raise ValueError(f"nonzeros must be between {max(1, len(forced))} and {p}, got {k}.")
         if not allowed.any():
             raise ValueError("exclude leaves no feature; force fewer out.")
-        diagonal = np.einsum("ij,ij->j", given, given) if data else np.abs(given.diagonal())
-        largest = float(diagonal[allowed].max())
+        # What "hotelling" leaves may have covariances larger than variances.
+        sizes = np.einsum("ij,ij->j", given, given) if data else np.abs(given[np.ix_(allowed, allowed)])
+        largest = float((sizes[allowed] if data else sizes).max())
         scale = 4.0 ** np.round(np.log2(largest) / 2) if largest > 0 else 1.0
         single = len(np.unique(unit_of)) == p
         return cls(given, data, float(scale), unit_of, allowed, forced, int(k), bool(nonnegative), single)
@@ -220,5 +227,8 @@ class RowSums:
             left -= 1
             left[unit] += 1
             inside = inside + np.where(np.arange(self.count) == unit, 0.0, column)
-        totals = np.where(left >= 0, self.sums[np.arange(self.count), np.maximum(left, 0)] + inside, -np.inf)
-        return float(totals[live].max()) * (1 + ROUNDING * len(self.problem.unit_of))
+        live = live[left[live] >= 0]
+        totals = self.sums[live, left[live]] + inside[live]
+        # Of a negative variance and its covariances little may be left: rounding is that of what was added up.
+        size = np.abs(totals) + 2 * np.abs(np.minimum(self.sums[live, 0], 0.0))
+        return float((totals + ROUNDING * len(self.problem.unit_of) * size).max(initial=-np.inf))

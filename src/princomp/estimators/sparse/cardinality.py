@@ -12,20 +12,21 @@ from numpy.typing import NDArray
 
 from princomp.certificates import CardinalityCertificate
 from princomp.certificates.cardinality import scaled
+from princomp.certificates.remainder import ROUNDING, remainder, remainder_of_rows
 from princomp.data import statistics
-from princomp.estimators.sparse.certificate import SparseCertificate
+from princomp.estimators.sparse.certificate import SparseCertificate, without_variance
 from princomp.estimators.sparse.grouping import labels
 from princomp.estimators.sparse.penalised import counts
 from princomp.estimators.sparse.problem import Found, Problem
-from princomp.result import Result
+from princomp.result import Certificate, Result
 from princomp.solvers import cardinality
-from princomp.solvers.deflation import Deflation, deflation
 from princomp.solvers.exchange import Product, Units
 
 Array = NDArray[Any]
 
 MOST_SQUARE = 2000  # columns up to which X'X is made, even if X is smaller: searching is quicker with it
 LEAST = float(np.finfo(np.float64).tiny)  # a bound below would have lost digits, and be none
+SAME = 1e-12  # of the variance: two components that differ by less are equally good
 MOST_ROWS = 1000  # up to which the eigenvalues of XX' are computed for a bound
 
 
@@ -56,7 +57,7 @@ def solve(problem: Problem) -> Found:
     )
     V = np.zeros((p, k))
     V[allowed] = cardinality.components(result.value, k)
-    certificate = _certificate(problem, result, units, how_many, proofs)
+    certificate = _certificate(problem, result, how_many, proofs)
     objective = float(problem.squares_as_given(result.objective))
     return Found(V, {"V": V}, objective, replace(result, certificate=certificate))
 
@@ -82,6 +83,16 @@ def _labels(groups: Any, p: int) -> Array | None:
     if groups is not None and found is None:
         raise ValueError('formulation="cardinality" counts disjoint groups; these share features.')
     return found
+
+
+def restrictions(problem: Problem) -> dict[str, Any]:
+    """Return what components may be chosen at all, as a certificate has it."""
+    given = problem.parameters
+    include, exclude = (tuple(given[name] or ()) for name in ("include", "exclude"))
+    names = () if problem.names is None else tuple(str(problem.names[j]) for j in (*include, *exclude))
+    grouped = _labels(given["groups"], problem.width) is not None
+    how = {"nonnegative": bool(given["nonnegative"]), "unit": "group" if grouped else "feature"}
+    return {"include": include, "exclude": exclude, "names": names, "deflation": given["deflation"], **how}
 
 
 def _units(given: dict[str, Any], group: Array | None, allowed: Array) -> Units:
@@ -174,7 +185,7 @@ class _Proofs:
 
         given, j = self.problem.parameters, found.shape[1]
         exclude = np.setdiff1d(np.arange(self.problem.width), self.allowed)
-        matrix, data = self.matrix(found)
+        matrix, data, rounding = self.matrix(found)
         support = np.union1d(self.allowed[np.flatnonzero(v)], np.asarray(given["include"] or [], dtype=int))
         proof = prove(
             matrix,
@@ -189,46 +200,79 @@ class _Proofs:
             time_limit=given["time_limit"],
             callback=self.problem.tell,
             certifies=f"component {j + 1}" + (" given those before it" if j else ""),
+            rounding=rounding,
         )
+        proof = _with_vector(proof, matrix, data, self.placed(v[:, None])[:, 0], support)
         with np.errstate(over="ignore", under="ignore"):
             kept = scaled(proof, 1 - int(np.frexp(self.problem.unit)[1]))  # the unit is a power of two
-        self.kept[j] = replace(kept, upper=max(kept.upper, LEAST))
+        self.kept[j] = replace(kept, upper=_at_least(kept.upper))
+        # The component is the proof's: of several that are equally good the next proof is about what this one leaves.
         vector, freedom = proof.vector[self.allowed], self.problem.freedom
-        return cardinality.Proof(vector, proof.lower * freedom, proof.upper * freedom, proof.nodes, proof.seconds)
+        value, upper = (proof.lower + rounding) * freedom, proof.upper * freedom
+        return cardinality.Proof(vector, value, upper, proof.nodes, proof.seconds)
 
-    def matrix(self, found: Array) -> tuple[Array, bool]:
-        """Return the covariance that the components found have left: a matrix, or data."""
-        V = np.zeros((self.problem.width, found.shape[1]))
-        V[self.allowed] = found
-        kind = self.problem.parameters["deflation"]
+    def placed(self, vectors: Array) -> Array:
+        """Return vectors of the features allowed, (a, j), among all features, (p, j)."""
+        placed = np.zeros((self.problem.width, vectors.shape[1]))
+        placed[self.allowed] = vectors
+        return placed
+
+    def matrix(self, found: Array) -> tuple[Array, bool, float]:
+        """Return the covariance that the components found have left: a matrix, or data; and the rounding in it.
+
+        Sums over many rows round like a random walk. The rounding is taken eightfold: whoever rechecks a proof makes
+        the matrix again, with rounding of its own, and must still find it true.
+        """
+        V = self.placed(found)
+        kind, freedom = self.problem.parameters["deflation"], self.problem.freedom
         if self.source.S is not None:
-            return deflated(self.source.S / self.problem.freedom, V, kind), False
-        if self.source.X is None or kind == "hotelling":
+            whole = np.zeros_like(self.source.S)
+            within = np.ix_(self.allowed, self.allowed)
+            whole[within] = self.source.S[within] / freedom
+            size, (left, rounding) = float(np.linalg.norm(whole)), remainder(whole, V, kind)
+        elif self.source.X is None or kind == "hotelling":
             raise ValueError(
                 "certify=True needs the data in memory, and a deflation other than hotelling where there are more than "
                 f"{MOST_SQUARE} features. Fit a sample of the rows, or call fit_covariance."
             )
-        return cardinality.deflated_array(self.source.X / np.sqrt(self.problem.freedom), V, kind), True
+        else:
+            rows = np.zeros_like(self.source.X)
+            rows[:, self.allowed] = self.source.X[:, self.allowed] / np.sqrt(freedom)
+            size, (left, rounding) = float(np.vdot(rows, rows)), remainder_of_rows(rows, V, kind)
+        return left, self.source.S is None, 8 * (rounding + ROUNDING * np.sqrt(freedom) * size)
+
+
+def _with_vector(
+    proof: CardinalityCertificate, matrix: Array, data: bool, v: Array, support: Array
+) -> CardinalityCertificate:
+    """Return the proof with the component of the search, if it is as good: with and without a proof it is the same."""
+    used = np.flatnonzero(v)
+    part = matrix[:, used] @ v[used]
+    value = float(part @ part if data else v[used] @ part[used])
+    if value < proof.lower + proof.rounding - SAME * abs(value):
+        return proof
+    lower = value - proof.rounding
+    return replace(proof, vector=v, support=tuple(support.tolist()), lower=lower, upper=max(lower, proof.upper))
 
 
 def deflated(S: Array, components: Array, kind: str) -> Array:
     """Return S (p, p) without the components (p, j)."""
-    left: Deflation = deflation(kind, len(S))
-    for x in components.T:
-        left = left.without(partial(np.matmul, S), x)
-    return left.matrix(S)
+    return remainder(S, components, kind)[0]
 
 
-def _certificate(
-    problem: Problem, result: Result, units: Units, how_many: Array | float, proofs: _Proofs
-) -> SparseCertificate:
+def _at_least(upper: Any) -> Any:
+    """Return bounds, those too small to be numbers raised to the least that is one."""
+    return np.where(np.abs(upper) < LEAST, LEAST, upper)[()]
+
+
+def _certificate(problem: Problem, result: Result, how_many: Array | float, proofs: _Proofs) -> SparseCertificate:
     value, k = result.value, problem.k
     done = len(value["captured"])
     lower, upper, seconds = np.zeros(k), np.full(k, np.inf), np.zeros(k)  # infinite for what is not done
     nodes, features = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64)
     seconds[:done], nodes[:done] = value["seconds"], value["nodes"]
     lower[:done] = problem.squares_as_given(value["captured"] / problem.freedom)
-    upper[:done] = np.maximum(problem.squares_as_given(value["upper"] / problem.freedom), LEAST)
+    upper[:done] = _at_least(problem.squares_as_given(value["upper"] / problem.freedom))
     for j, proof in proofs.kept.items():
         lower[j], upper[j] = proof.lower, proof.upper
     if isinstance(how_many, float):
@@ -246,7 +290,16 @@ def _certificate(
         nodes=nodes,
         seconds=seconds,
         proofs=tuple(proofs.kept.get(j) for j in range(k)) if problem.parameters["certify"] else (),
-        unit="feature" if units.of is None else "group",
-        deflation=problem.parameters["deflation"],
+        **restrictions(problem),
     )
     return replace(certificate, scope="global") if bool(certificate.proved.all()) else certificate
+
+
+def certificate_of_nothing(problem: Problem, certificate: Certificate) -> SparseCertificate:
+    """Return what is known where nothing varies."""
+    given, k = problem.parameters, problem.k
+    allowed, of = _allowed(given, problem.width), _labels(given["groups"], problem.width)
+    units = _units(given, of, allowed)
+    how_many = _counts(given, units, k)
+    features = np.full(k, len(units.forced), dtype=np.int64) if isinstance(how_many, float) else how_many
+    return without_variance(certificate, features, bool(given["certify"]), **restrictions(problem))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.certificates import CardinalityCertificate
-from princomp.certificates.cardinality import PROVED
+from princomp.certificates.cardinality import PROVED, relative_gap, restriction
 from princomp.result import Certificate
 
 Array = NDArray[Any]
@@ -26,9 +26,10 @@ class SparseCertificate(Certificate):
     Attributes
     ----------
     lower : (k,) array
-        Variance of each component, in what was left by those before it.
+        Variance of each component, in what was left by those before it; with a proof, less what rounding in that may
+        have added.
     upper : (k,) array
-        No component of as many features has more.
+        No component of as many features has more, of those that are allowed.
     gap : (k,) array
         (upper - lower) / upper.
     proved : (k,) array of bool
@@ -40,8 +41,16 @@ class SparseCertificate(Certificate):
     proofs : tuple
         With ``certify=True`` the proofs; None for a component of zeros, or one that was proved before a fit was
         resumed. `princomp.certificates.verify` rechecks one, or, given this certificate, all of them.
+    unit : {"feature", "group"}
+        What ``features`` counts.
     deflation : str
         What those before leave for a component.
+    include, exclude : tuple of int
+        Features that every component was to include, and that none was to use: nothing is said of other components.
+    nonnegative : bool
+        Whether only components without negative loadings were allowed.
+    names : tuple of str
+        Of the features in ``include`` and then in ``exclude``, where they have names.
     residual, tol, scope, dominant, details
         As in `Certificate`: the residual is that of each component as an eigenvector on its own features.
     """
@@ -54,13 +63,16 @@ class SparseCertificate(Certificate):
     proofs: tuple[CardinalityCertificate | None, ...] = ()
     unit: str = "feature"
     deflation: str = "schur"
+    include: tuple[int, ...] = ()
+    exclude: tuple[int, ...] = ()
+    nonnegative: bool = False
+    names: tuple[str, ...] = ()
 
     @property
     def gap(self) -> Array:
         """Relative distance of the bounds, (k,); 1 where none is known."""
-        finite = np.where(np.isfinite(self.upper), self.upper, 1.0)
-        gap = np.divide(finite - self.lower, finite, out=np.zeros(len(finite)), where=finite > 0)
-        return np.where(np.isfinite(self.upper), gap, 1.0)
+        bounds = zip(self.lower, self.upper, strict=True)
+        return np.array([relative_gap(lower, upper) if np.isfinite(upper) else 1.0 for lower, upper in bounds])
 
     @property
     def proved(self) -> Array:
@@ -69,10 +81,18 @@ class SparseCertificate(Certificate):
 
     def __str__(self) -> str:
         """Return what is known in a line: all proved, or component by component."""
-        k = len(self.lower)
+        k, among = len(self.lower), self.restriction()
         if k > 1 and self.proved.all():
-            return f"All {k} components are proved best, each given those before it."
+            best = f"proved best among components {among}" if among else "proved best"
+            return f"All {k} components are {best}, each given those before it."
         return " ".join(self.sentences())
+
+    def restriction(self, *, plural: bool = True) -> str:
+        """Return what components all this is about, in words to follow "components" or "component"; "" if any."""
+        split = len(self.include)
+        include, exclude = (self.names[:split], self.names[split:]) if self.names else (self.include, self.exclude)
+        grouped = plural and self.unit == "group"  # a component is said to be of so many groups, anyway
+        return restriction(include, exclude, self.nonnegative, grouped, plural=plural)
 
     def sentences(self, most: int = 10) -> list[str]:
         """Return a sentence for each of the first components."""
@@ -82,11 +102,12 @@ class SparseCertificate(Certificate):
 
     def _sentence(self, j: int) -> str:
         lower, upper, given = self.lower[j], self.upper[j], " given those before it" if j else ""
-        begin = f"Component {j + 1}, variance {lower:.4g}"
+        begin = f"Component {j + 1}, variance {max(lower, 0.0):.4g}"
+        among, alone = self.restriction(), self.restriction(plural=False)
         if self.proved[j]:
-            return f"{begin}: proved best{given}."
+            return f"{begin}: proved best{f' among components {among}' if among else ''}{given}."
         count = int(self.features[j])
-        of = f"{count} {self.unit}{'' if count == 1 else 's'}"
+        of = f"{count} {self.unit}{'' if count == 1 else 's'}{f', {alone},' if alone else ''}"
         if not np.isfinite(upper):
             begin = f"Component {j + 1} was not finished" if lower <= 0 else begin
             return f"{begin}: no bound is known{'' if np.isfinite(lower) else ', the numbers being too large'}."
@@ -95,17 +116,22 @@ class SparseCertificate(Certificate):
         return f"{begin}: no component of {of} can have more than {percent(upper / lower - 1)} more variance{given}."
 
 
-def without_variance(certificate: Certificate, k: int) -> SparseCertificate:
-    """Return what is known of k components of data that do not vary: zero is the best."""
+def without_variance(
+    certificate: Certificate, features: Array, certify: bool, **restrictions: Any
+) -> SparseCertificate:
+    """Return what is known of components of data that do not vary: zero is the best."""
+    k = len(features)
     return SparseCertificate(
         certificate.residual,
         certificate.tol,
         certificate.scope,
         lower=np.zeros(k),
         upper=np.zeros(k),
-        features=np.zeros(k, dtype=np.int64),
+        features=features,
         nodes=np.zeros(k, dtype=np.int64),
         seconds=np.zeros(k),
+        proofs=(None,) * k if certify else (),
+        **restrictions,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.data import Centered, budget, statistics
-from princomp.result import Callback, Result
+from princomp.result import Callback, Result, State, asks_to_stop
 
 Array = NDArray[Any]
 
@@ -19,6 +19,20 @@ Array = NDArray[Any]
 SHARE = 0.25
 # Up to this many columns X'X is made in place of X, where it is smaller.
 MOST_COLUMNS = 4000
+
+
+@dataclass
+class Listener:
+    """The user's callback, and whether it has asked to stop: a search among many fits ends then, not the fit alone."""
+
+    tell: Callback
+    stopped: bool = False
+
+    def __call__(self, state: State) -> bool:
+        """Tell the user where a fit stands."""
+        stop = asks_to_stop(self.tell(state))
+        self.stopped |= stop
+        return stop
 
 
 @dataclass(frozen=True)
@@ -36,8 +50,9 @@ class Problem:
     parameters: dict[str, Any]  # of the estimator
     rng: np.random.Generator
     drive: Callable[..., Result]  # `run`, with the user's callback, checkpoint and limits
+    tell: Listener  # the user's callback, for whoever runs something of their own, or many things
     freedom: float = 1.0  # what X'X is divided by to be a covariance
-    tell: Callback | None = None  # the user's callback, for whoever runs something of their own
+    names: Array | None = None  # of the features, if they have any
 
     @property
     def width(self) -> int:
