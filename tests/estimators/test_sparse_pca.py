@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.decomposition import SparsePCA as Theirs
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from princomp import PCA, SparsePCA, load, save
@@ -379,6 +380,52 @@ def test_callback_stops_and_checkpoint_resumes(wine, formulation, tmp_path):
     assert (resumed.components_ == direct.components_).all()
     objectives = direct.result_.history.objective
     assert np.all(np.diff(objectives) <= 1e-9 * np.abs(objectives[0]))
+
+
+@pytest.mark.parametrize("of", ["data", "covariance"])
+@pytest.mark.parametrize("calls", [1, 3, 20])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"formulation": "dictionary"},
+        {"formulation": "dictionary", "groups": [[0, 1], [2, 3]]},
+        {"formulation": "regression"},
+        {"formulation": "regression", "solver": "amanpg"},
+        {"formulation": "regression", "solver": "one-shot"},
+        {"formulation": "constrained"},
+    ],
+    ids=lambda how: "-".join(map(str, how.values())),
+)
+def test_a_search_for_nonzeros_stops_where_the_callback_asks(wine, how, calls, of):
+    heard = []
+
+    def stop(state):
+        heard.append(state)
+        return len(heard) >= calls  # and ever after, were it asked again
+
+    sparse = SparsePCA(3, nonzeros=3, random_state=0, callback=stop, **how)
+    with pytest.warns(ConvergenceWarning, match="Stopped by the callback"):
+        sparse.fit(wine) if of == "data" else sparse.fit_covariance(np.cov(wine.T))
+    assert len(heard) == calls
+    assert sparse.result_.status.code == "stopped"
+    assert "Stopped by the callback in fit" in sparse.result_.status.sentence
+    assert np.isfinite(sparse.components_).all()
+    assert np.shape(sparse.alpha_) == (3,)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_a_search_stops_even_if_the_fit_has_converged(wine, formulation):
+    """That a fit of the search is at its end, too, is no reason to begin another."""
+    after = []
+
+    def stop(state):
+        after.append(state.residual <= 1e-5)
+        return after[-1]
+
+    with pytest.warns(ConvergenceWarning, match="Stopped by the callback in fit 1 of the search"):
+        sparse = SparsePCA(2, formulation=formulation, nonzeros=3, random_state=0, callback=stop).fit(wine)
+    assert after.count(True) == 1
+    assert sparse.result_.status.code == "stopped"
 
 
 def test_errors_say_what_to_do(wine):

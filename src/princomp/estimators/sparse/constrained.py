@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.estimators.sparse.penalised import counts, refuse_checkpoint, warn_if_missed
-from princomp.estimators.sparse.problem import Found, Problem
+from princomp.estimators.sparse.penalised import counts, refuse_checkpoint, stopped_search, warn_if_missed
+from princomp.estimators.sparse.problem import Found, Listener, Problem
 from princomp.result import Result, Value
 from princomp.solvers import constrained
 
@@ -43,23 +43,27 @@ def solve(problem: Problem) -> Found:
         result = fit(bounds, constrained.start(p))
     else:
         refuse_checkpoint(given)
-        bounds, result = _search(fit, counts(given["nonzeros"], k, p), p)
+        bounds, result = _search(fit, counts(given["nonzeros"], k, p), p, problem.tell)
     V = constrained.components(result.value, k)
     return Found(V, {"V": V}, float(problem.squares_as_given(result.objective)), result, bounds)
 
 
-def _search(fit: Callable[[Array, Value], Result], target: Array, p: int) -> tuple[Array, Result]:
+def _search(fit: Callable[[Array, Value], Result], target: Array, p: int, tell: Listener) -> tuple[Array, Result]:
     """Return the loosest bounds that leave so many nonzeros, and the fit: one component after the other, by bisection.
 
-    With t nonzeros |v|_1 is at most sqrt(t), so that the bound lies between 1 and that.
+    With t nonzeros |v|_1 is at most sqrt(t), so that the bound lies between 1 and that. A search that is stopped
+    returns the fit it was in, of fewer components; their bounds are the largest there could be.
     """
-    value, bounds, counted = constrained.start(p), np.zeros(0), []
+    value, bounds, counted, fits = constrained.start(p), np.zeros(0), [], 0
     for wanted in target:
         low, high = 1.0, float(np.sqrt(wanted))
         best: tuple[int, float, Result] | None = None
         trial = high
         for _ in range(MOST_FITS):
-            result = fit(np.append(bounds, trial), value)
+            result, fits = fit(np.append(bounds, trial), value), fits + 1
+            if tell.stopped:
+                begun = np.append(bounds, trial)
+                return np.append(begun, np.sqrt(target[len(begun) :])), stopped_search(result, fits)
             many = int((constrained.components(result.value, len(bounds) + 1)[:, -1] != 0).sum())
             # What is right replaces what was: trials go up from it.
             if best is None or many == wanted or abs(many - wanted) < abs(best[0] - wanted):

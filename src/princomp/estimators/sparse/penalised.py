@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from princomp.estimators.sparse.grouping import labels, used
 from princomp.estimators.sparse.loosest import loosest, recording
 from princomp.estimators.sparse.problem import Problem
-from princomp.result import Result
+from princomp.result import Result, Status
 from princomp.solvers.nonzeros import bisect_alpha
 
 Array = NDArray[Any]
@@ -54,14 +56,38 @@ def weigh_and_fit(
             loadings, result = fit(alpha, given["tol"])
         else:
             loadings, result = again(alpha, given["tol"], before)
+        if problem.tell.stopped:
+            raise StoppedError(alpha, result)
         many = used(loadings, group)
         return many.max(keepdims=True) if one else many, result
 
     tried: list[tuple[Array, Array]] = []
     most = COLD_FITS if again is None else WARM_FITS
-    found = loosest(count, bisect_alpha(recording(count, tried), target, alpha_max, max_fits=most), tried)
+    try:
+        found = loosest(count, bisect_alpha(recording(count, tried), target, alpha_max, max_fits=most), tried)
+    except StoppedError as stopped:
+        return np.array(stopped.alpha), stopped_search(stopped.result, 1 + len(tried))
     warn_if_missed(found.nonzeros, target, found.jumps)
     return np.array(np.broadcast_to(found.alpha, problem.k)), found.start
+
+
+class StoppedError(Exception):
+    """The callback has asked to stop within one of the fits of a search."""
+
+    def __init__(self, alpha: Array, result: Result) -> None:
+        super().__init__(result.status.sentence)
+        self.alpha, self.result = alpha, result
+
+
+def stopped_search(result: Result, fits: int) -> Result:
+    """Return the fit in which a search was stopped, which says so whether or not the fit itself had come to its end."""
+    sentence = (
+        f"Stopped by the callback in fit {fits} of the search for nonzeros, after {result.n_iter} iterations of it: "
+        "the numbers of nonzeros need not be those asked for."
+    )
+    if result.status.code != "stopped":  # else a warning was given
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=8)
+    return replace(result, status=Status("stopped", sentence))
 
 
 def _share(problem: Problem) -> Array:
