@@ -37,7 +37,7 @@ def S():
 def proof(S):
     found = proof_of(S, node_limit=12)
     kinds = set(found.leaves.kind[found.leaves.unit < 0])
-    assert {Kind.DUAL, Kind.ENUMERATED} <= kinds, "the proof must hold what is tampered with"
+    assert {Kind.SIGNED, Kind.ENUMERATED} <= kinds, "the proof must hold what is tampered with"
     assert not found.proved
     return found
 
@@ -106,11 +106,11 @@ def leaf_added_with_another_bound(proof):
 
 
 def kind_called_exact(proof):
-    return with_leaves(proof, kind=changed(proof.leaves.kind, leaf(proof, Kind.DUAL), Kind.EXACT))
+    return with_leaves(proof, kind=changed(proof.leaves.kind, leaf(proof, Kind.SIGNED), Kind.EXACT))
 
 
 def kind_called_eigenvalue(proof):
-    return with_leaves(proof, kind=changed(proof.leaves.kind, leaf(proof, Kind.DUAL), Kind.EIGENVALUE))
+    return with_leaves(proof, kind=changed(proof.leaves.kind, leaf(proof, Kind.SIGNED), Kind.EIGENVALUE))
 
 
 def kind_unknown(proof):
@@ -119,7 +119,7 @@ def kind_unknown(proof):
 
 def point_of(proof, change):
     points = list(proof.leaves.points)
-    at = int(proof.leaves.dual[leaf(proof, Kind.DUAL)])
+    at = int(proof.leaves.dual[leaf(proof, Kind.SIGNED)])
     points[at] = change(*(np.array(part) for part in points[at]))
     return with_leaves(proof, points=tuple(points))
 
@@ -451,7 +451,7 @@ def test_the_recheck_knows_no_solver():
 
 
 def test_sentences(S, proof):
-    assert "no other exceeds" in str(proof)
+    assert "no other among components that include feature 2, without feature 19 exceeds" in str(proof)
     assert "proved to be the largest" in str(prove(np.diag([3.0, 2.0, 1.0]), 1, support=[0]))
     assert proof.gap == pytest.approx((proof.upper - proof.lower) / proof.upper)
 
@@ -476,6 +476,162 @@ def test_all_components_of_a_fit_at_once(deflation):
     assert not certificates.verify(S + 0.01 * np.eye(13), sparse.certificate_)
     quick = SparsePCA(2, nonzeros=5).fit_covariance(S)
     assert "certify=True" in str(certificates.verify(S, quick.certificate_))
+
+
+@pytest.fixture(scope="module")
+def three():
+    """A certificate of components of three features each, some forced."""
+    return SparsePCA(2, nonzeros=3, include=[1], exclude=[0], certify=True).fit_covariance(load_pitprops().correlation)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"features": [8, 8]},
+        {"features": np.array([3, 4])},
+        {"features": [3, 3, 3]},
+        {"features": [3]},
+        {"features": [3.0, 3.0]},
+        {"features": None},
+        {"include": ()},
+        {"include": (1, 1)},
+        {"include": (99,)},
+        {"exclude": ()},
+        {"exclude": (0, 5)},
+        {"nonnegative": True},
+        {"nonnegative": "no"},
+        {"unit": "group"},
+        {"unit": "feature set"},
+        {"scope": "everywhere"},
+        {"dominant": True},
+        {"residual": -1.0},
+        {"residual": np.nan},
+        {"proofs": ()},
+        {"proofs": (None, None)},
+    ],
+    ids=str,
+)
+def test_a_certificate_says_what_its_proofs_are_about(three, change):
+    S = load_pitprops().correlation
+    assert verify(S, three.certificate_)
+    assert not verify(S, replace(three.certificate_, **change))
+
+
+def test_a_gap_is_not_global():
+    X = np.random.default_rng(4).standard_normal((60, 40))
+    cut = SparsePCA(1, nonzeros=12, certify=True, node_limit=1).fit(X).certificate_
+    assert verify(np.cov(X.T), cut)
+    assert not verify(np.cov(X.T), replace(cut, scope="global"))
+
+
+def test_a_feature_is_not_forced_in_and_out():
+    S = load_pitprops().correlation
+    groups = [0, 0, 1, 1, *range(2, 11)]
+    proof = prove(S, 3, support=[0, 1], include=[0], exclude=[3], groups=groups)
+    assert verify(S, proof)
+    assert not verify(S, replace(proof, exclude=(3, 0)))
+
+
+def test_rounding_is_no_excuse(S, proof):
+    """What a certificate calls rounding widens its gap; it raises no value, and lowers no bound."""
+    size = proof.upper - proof.lower
+    for change in (
+        {"rounding": size, "lower": proof.lower + size, "upper": proof.upper + size},
+        {"rounding": -size, "upper": proof.upper - size},
+        {"rounding": size, "lower": proof.upper},
+        {"rounding": np.inf},
+    ):
+        assert not verify(S, replace(proof, **change))
+    assert verify(S, replace(proof, rounding=size, upper=proof.upper + size))
+
+
+def one_hot(levels, rows):
+    return np.cov(np.repeat(np.eye(levels), rows, axis=0).T)
+
+
+def simplex(p):
+    return (p * np.eye(p) - 1.0) / (p - 1)
+
+
+def rounding_between(p):
+    """Equal variances; covariances that are 0 but for rounding."""
+    signs = np.triu(np.sign(np.random.default_rng(p).standard_normal((p, p))), 1)
+    return np.eye(p) + 1e-16 * (signs + signs.T)
+
+
+def rounding_among_covariances():
+    """A covariance of which some entries are 0 but for rounding."""
+    rng = np.random.default_rng(1)
+    p = int(rng.integers(3, 9))
+    rounding = np.triu(1e-16 * np.sign(rng.standard_normal((p, p))), 1)
+    X = rng.standard_normal((p, p))
+    S = np.where(rng.random((p, p)) < 0.5, np.abs(X @ X.T), 0.0)
+    S = (S + S.T) / 2
+    return np.where(S - np.diag(np.diag(S)) == 0, rounding + rounding.T, S) + 5 * p * np.eye(p)
+
+
+@pytest.mark.parametrize("deflation", ["schur", "projection", "generalised", "hotelling"])
+@pytest.mark.parametrize(
+    ("matrix", "how"),
+    [
+        (one_hot(6, 4), {"nonzeros": 3}),
+        (one_hot(6, 4), {"nonzeros": 2, "nonnegative": True}),
+        (simplex(7), {"nonzeros": 3, "include": [2], "exclude": [0]}),
+        (simplex(6), {"nonzeros": 3}),
+        (simplex(8), {"nonzeros": 2, "groups": [0, 0, 1, 1, 2, 2, 3, 3]}),
+        (np.diag([3.0, 2.0, 0.0, 0.0]), {"nonzeros": 2}),
+        (np.diag([3.0, 2.0, 0.0, 0.0]), {"nonzeros": 1, "include": [2]}),
+        (np.diag([3.0, 2.0, 0.0, 0.0]), {"nonzeros": 2, "include": [2, 3], "nonnegative": True}),
+        (rounding_between(7), {"nonzeros": 3, "nonnegative": True}),
+        (rounding_between(7), {"nonzeros": 3}),
+        (rounding_among_covariances(), {"nonzeros": 1, "nonnegative": True}),
+        (load_pitprops().correlation[:4, :4], {"nonzeros": 1, "include": [1], "groups": [3, 1, 0, 2]}),
+    ],
+    ids=lambda value: "" if isinstance(value, np.ndarray) else ",".join(value),
+)
+@pytest.mark.parametrize("enumerated", [0, branch_and_bound.ENUMERATED])
+def test_genuine_certificates_of_ties_and_of_nothing(matrix, how, deflation, enumerated, monkeypatch):
+    monkeypatch.setattr(branch_and_bound, "ENUMERATED", enumerated)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of components for which nothing was left
+        sparse = SparsePCA(3, deflation=deflation, certify=True, **how).fit_covariance(matrix)
+    said = verify(matrix, sparse.certificate_)
+    assert said, str(said)
+    for j, proof in enumerate(sparse.certificate_.proofs):
+        if proof is not None:
+            assert verify(sparse.deflated_covariance(matrix, j), proof)
+
+
+def test_the_sign_of_rounding_does_not_matter(monkeypatch):
+    """Covariances of 1e-16 have another sign on another computer."""
+    monkeypatch.setattr(branch_and_bound, "ENUMERATED", 0)
+    X = np.random.default_rng(0).standard_normal((60, 12))
+    S = np.corrcoef(X.T)
+    apart = np.zeros((12, 12), dtype=bool)
+    apart[:6, 6:] = apart[6:, :6] = True
+    for how in ({}, {"nonnegative": True}):
+        one, other = (np.where(apart, sign * rounding_between(12), S) for sign in (1, -1))
+        proof = prove(one, 4, support=range(4), node_limit=3, **how)
+        assert proof.leaves.points, "a dual point is needed"
+        assert verify(other, proof)
+
+
+def test_data_that_do_not_vary_have_a_proof():
+    with pytest.warns(UserWarning, match="does not vary"):
+        sparse = SparsePCA(2, nonzeros=2, certify=True).fit(np.ones((5, 3)))
+    assert verify(np.zeros((3, 3)), sparse.certificate_)
+    assert not verify(np.eye(3), sparse.certificate_)
+
+
+def test_nothing_left_must_be_so():
+    S = np.diag([3.0, 2.0, 0.0])
+    with pytest.warns(UserWarning, match="leave nothing"):
+        c = SparsePCA(3, nonzeros=1, certify=True).fit_covariance(S).certificate_
+    assert c.proofs[2] is None
+    assert verify(S, c)
+    assert not verify(np.diag([3.0, 2.0, 1e-9]), c)
+    assert not verify(S, replace(c, upper=np.array([3.0, 2.0, 0.0])))
+    assert not verify(S, replace(c, proofs=(c.proofs[0], None, None)))
 
 
 def test_a_fit_of_data_is_checked_on_their_covariance():

@@ -2,6 +2,7 @@
 
 import tracemalloc
 import warnings
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from princomp import SparsePCA, certificates, load, save
+import sparse_judge as judge
+from princomp import SparsePCA, certificates, load, report, save
 from princomp.datasets import load_pitprops, load_wine
 from princomp.estimators.sparse import cardinality as formulation
 
@@ -414,6 +416,94 @@ def test_correlations_are_not_what_a_scaled_fit_deflates(wine):
         sparse.deflated_covariance(np.corrcoef(wine.T), 1)
 
 
+@pytest.mark.parametrize("certify", [False, True])
+def test_hotelling_leaves_covariances_where_no_variance_is(certify):
+    """S - c x x' has negative eigenvalues: [[0, 1], [1, 0]] has nothing on its diagonal, and a variance of 1."""
+    S = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1e-20]])
+    sparse = SparsePCA(3, nonzeros=[1, 1, 2], deflation="hotelling", certify=certify).fit_covariance(S)
+    np.testing.assert_allclose(sparse.certificate_.lower, [2.0, 2.0, 1.0], rtol=1e-9)
+    assert sparse.certificate_.proved.all()
+    np.testing.assert_allclose(abs(sparse.components_[2]), [np.sqrt(0.5), np.sqrt(0.5), 0.0], atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", judge.DEFLATIONS)
+@pytest.mark.parametrize("certify", [False, True])
+def test_bounds_of_columns_of_very_different_scale(kind, certify):
+    """What is left of 1e16 is known to about 1: the bounds of later components must allow for it."""
+    for seed in range(4):
+        X = np.random.default_rng(seed).standard_normal((30, 8)) * 10.0 ** np.linspace(-8, 8, 8)
+        for nonzeros in (2, 3):
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message=".* the others leave nothing", category=UserWarning)
+                sparse = SparsePCA(4, nonzeros=nonzeros, deflation=kind, certify=certify).fit(X)
+            V = sparse.result_.value["V"].T
+            for j, upper in enumerate(sparse.certificate_.upper):
+                left = judge.deflated(judge.covariance(X), V[:j], kind)
+                assert judge.exact(upper).item() >= judge.best(left, nonzeros)
+            if certify:
+                assert certificates.verify(np.cov(X.T), sparse.certificate_)
+
+
+def test_a_bound_below_zero_is_not_proved_by_that():
+    """A gap is relative to the size of the bound, whatever its sign."""
+    certificate = SparsePCA(1, nonzeros=2).fit_covariance(np.eye(3)).certificate_
+    below = replace(certificate, lower=np.array([-5.0]), upper=np.array([-1.0]))
+    assert below.gap.tolist() == [4.0]
+    assert not below.proved.any()
+    assert not replace(below, upper=np.array([0.0])).proved.any()
+
+
+def test_the_component_is_that_of_its_proof(pitprops):
+    """Of components that are equally good, too: the next proof is about what this one leaves."""
+    S = (6 * np.eye(6) - 1.0) / 5
+    sparse = SparsePCA(3, nonzeros=3, certify=True).fit_covariance(S)
+    for v, proof in zip(sparse.components_, sparse.certificate_.proofs, strict=True):
+        assert abs(v @ proof.vector) == pytest.approx(1.0, abs=1e-12)
+    for how in ({}, {"nonnegative": True}, {"groups": [[0, 1], [5, 6]]}):
+        certified, quick = (SparsePCA(3, nonzeros=3, certify=c, **how).fit_covariance(pitprops) for c in (True, False))
+        np.testing.assert_allclose(certified.components_, quick.components_, atol=1e-12)
+
+
+def test_words_say_what_was_forced(wine):
+    import pandas as pd
+
+    frame = pd.DataFrame(wine, columns=load_wine().names)
+    how = {"nonzeros": 3, "scale": True}
+    for asked, words in [
+        ({"include": ["ash"]}, "that include ash"),
+        ({"exclude": ["proline", "ash"]}, "without ash and proline"),
+        ({"nonnegative": True}, "without negative loadings"),
+        ({"groups": [["ash", "alcohol"]]}, "of whole groups"),
+        (
+            {"include": ["ash"], "exclude": ["proline"], "nonnegative": True},
+            "that include ash, without proline, without negative loadings",
+        ),
+    ]:
+        proved = SparsePCA(2, certify=True, **how, **asked).fit(frame).certificate_
+        assert str(proved) == f"All 2 components are proved best among components {words}, each given those before it."
+        assert proved.sentences()[0].endswith(f": proved best among components {words}.")
+        assert words in report.words.verdict(proved)
+        by_number = str(proved.proofs[0])
+        assert "among components" in by_number
+        quick = SparsePCA(1, **how, **asked).fit(frame).certificate_
+        if "groups" not in asked:
+            assert f"no component of 3 features, {words.replace('include', 'includes')}, can have" in str(quick)
+    numbered = SparsePCA(1, include=[2], exclude=[0, 6], certify=True, **how).fit(wine).certificate_
+    assert "among components that include feature 2, without features 0 and 6" in str(numbered)
+    plain = SparsePCA(1, certify=True, **how).fit(wine).certificate_
+    assert "among" not in str(plain)
+
+
+def test_names_that_are_no_words_are_quoted(wine):
+    import pandas as pd
+
+    names = ["\x1b[2J", *load_wine().names[1:]]
+    frame = pd.DataFrame(wine, columns=names)
+    said = str(SparsePCA(1, nonzeros=3, exclude=[0], certify=True).fit(frame).certificate_)
+    assert "\x1b" not in said
+    assert "\\x1b[2J" in said
+
+
 def test_words_of_a_fit_that_was_stopped(wine):
     with pytest.warns(ConvergenceWarning, match="Stopped by the callback"):
         stopped = SparsePCA(2, nonzeros=4, scale=True, callback=lambda state: True).fit(wine)
@@ -558,7 +648,8 @@ def test_command_line_and_report(tmp_path):
     fit = ("fit", "wine.csv", "--method", "sparse", "-k", "2", "--scale", "--label", "cultivar", "--index", "wine")
     done = princomp(*fit, "--nonzeros", "5", "--certify", "--exclude", "ash", "--include", "hue", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "All 2 components are proved best, each given those before it." in done.stdout
+    proved_best = "All 2 components are proved best among components that include hue, without ash, each given those "
+    assert proved_best in done.stdout
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())["certificate"]
     assert summary["proved"] == [True, True]
     assert len(summary["lower"]) == len(summary["upper"]) == len(summary["nodes"]) == 2
@@ -567,8 +658,9 @@ def test_command_line_and_report(tmp_path):
     assert not model.components_[:, names.index("ash")].any()
     assert model.components_[:, names.index("hue")].all()
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "no better components exist, each given those before it" in page
-    assert f"Component 1, variance {model.certificate_.lower[0]:.4g}: proved best." in page
+    assert "no better components that include hue, without ash, exist, each given those before it" in page
+    first = f"Component 1, variance {model.certificate_.lower[0]:.4g}: proved best among components that include hue, "
+    assert f"{first}without ash." in page
     again = princomp("fit", "wine.csv", "--config", "out/config.toml", "-o", "again", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert (load(tmp_path / "again" / "model.princomp").components_ == model.components_).all()

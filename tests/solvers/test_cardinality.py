@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from princomp._compiled import kernels
+from princomp.certificates.remainder import remainder, remainder_of_rows
 from princomp.datasets import load_pitprops, load_wine
 from princomp.result import run
 from princomp.solvers import cardinality as solver
@@ -271,8 +272,10 @@ def test_deflated_data_are_those_of_the_deflated_matrix(kind):
     left = deflation(kind, 7)
     for x in found.T:
         left = left.without(partial(np.matmul, X.T @ X), x)
-    after = solver.deflated_array(X, found, kind)
+    after, rounding = remainder_of_rows(X, found, kind)
     np.testing.assert_allclose(after.T @ after, left.matrix(X.T @ X), atol=1e-12)
+    np.testing.assert_allclose(remainder(X.T @ X, found, kind)[0], left.matrix(X.T @ X), atol=1e-12)
+    assert 0 < rounding < 1e-9
 
 
 def test_nothing_left_is_zero():
