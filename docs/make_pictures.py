@@ -284,12 +284,12 @@ def main():
     import matplotlib
 
     matplotlib.use("Agg")
-    from certificate_pictures import certificate
+    from certificate_pictures import certificate, floors
     from matplotlib import pyplot as plt
     from probabilistic_pictures import how_many, mixture, posterior
 
     drawings = (two_ways, descent, misleads, offsets, sparse_loadings, two_answers, contiguous)
-    drawings += (certificate, posterior, how_many, mixture)
+    drawings += (certificate, floors, posterior, how_many, mixture)
     PICTURES.mkdir(exist_ok=True)
     with plt.rc_context(SETTINGS):
         for draw in drawings:
