@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Literal
 
@@ -100,8 +100,8 @@ def _left_out(details: Mapping[str, Any]) -> str:
     miss = details.get("miss", 0.0)
     if miss == 0:
         return "nothing larger was left out"
-    more = max(100 * details["left out"], 0.1)
-    return f"nothing more than {more:.2g} % larger was left out, but for a chance of {miss:.0e}"
+    more = max(np.ceil(1000 * details["left out"]), 1) / 10  # a bound is rounded up
+    return f"nothing more than {more:g} % larger was left out, but for a chance of {miss:.0e}"
 
 
 def _digits(details: Mapping[str, Any], tol: float) -> str:
@@ -156,6 +156,20 @@ class Result:
     status: Status
     n_iter: int = 1
     history: History = field(default_factory=History)
+
+    def after(self, before: Result | None) -> Result:
+        """Return this result of a run that took up what another one left, with the history of both (without values)."""
+        if before is None:
+            return self
+        one, other = before.history, self.history
+        begin = one.seconds[-1] if len(one) else 0.0
+        history = History(
+            one.iteration + other.iteration,
+            one.objective + other.objective,
+            one.residual + other.residual,
+            one.seconds + [begin + seconds for seconds in other.seconds],
+        )
+        return replace(self, history=history)
 
 
 Callback = Callable[[State], Any]

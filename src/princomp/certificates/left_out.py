@@ -80,10 +80,12 @@ def probe(
     floor: float = 0.0,
     rough: Operator | None = None,
     left: float = np.inf,
+    miss: float = MISS,
 ) -> LeftOut:
     """Look for what V (p, k), with ``values``, leaves out of the positive semidefinite operator ``apply``.
 
     ``rough`` is the same operator in single precision, ``left`` the sum of all eigenvalues left out, where it is known.
+    The probability of a miss is at most ``miss``, if that is below MISS: MISS is stated, for all probes of a fit.
     """
     leading, last = max(float(values[0]), 0.0), max(float(values[-1]), 0.0)
     room = len(V) - V.shape[1]
@@ -92,8 +94,8 @@ def probe(
         return LeftOut(0.0, max(left, 0.0) if room else 0.0)
     error = ROUGH_ERROR * leading
     if rough is None or error > ROUGH_SHARE * last:
-        return _lanczos(apply, V, last, limit, floor, rng, 0.0)
-    answer = _lanczos(rough, V, last, limit - error, floor, rng, error)
+        return _lanczos(apply, V, last, limit, floor, rng, miss)
+    answer = _lanczos(rough, V, last, limit - error, floor, rng, miss, error)
     if answer.found <= limit - error or answer.vectors is None:
         return answer
     # Perhaps something larger: single precision cannot tell.
@@ -101,11 +103,18 @@ def probe(
     sure = float(np.linalg.eigvalsh(W.T @ apply(W))[-1])
     if sure > limit:
         return replace(answer, found=sure)
-    return _lanczos(apply, V, last, limit, floor, rng, 0.0)
+    return _lanczos(apply, V, last, limit, floor, rng, miss)
 
 
 def _lanczos(
-    apply: Operator, V: Array, last: float, limit: float, floor: float, rng: np.random.Generator, error: float
+    apply: Operator,
+    V: Array,
+    last: float,
+    limit: float,
+    floor: float,
+    rng: np.random.Generator,
+    miss: float,
+    error: float = 0.0,
 ) -> LeftOut:
     """Multiply until something above ``limit`` is found, or is known not to be there."""
     p, room = len(V), len(V) - V.shape[1]
@@ -129,18 +138,18 @@ def _lanczos(
         b = min(b, room - m)
         if b == 0:
             return LeftOut(found, found + error)
-        bound = found * _excess(room, Q.shape[1], step) + error
+        bound = found * _excess(room, Q.shape[1], step, miss) + error
         if bound <= last * (1 + LEFT_OUT) + floor:
             return LeftOut(found, bound, MISS, vectors)
         Q = _orthonormal(image[:, :b], V, basis)
     return LeftOut(found, bound, MISS, vectors)
 
 
-def _excess(room: int, b: int, steps: int) -> float:
-    """Return by what factor the largest eigenvalue may exceed the largest Ritz value, but for the probability MISS."""
+def _excess(room: int, b: int, steps: int, miss: float) -> float:
+    """Return by what factor the largest eigenvalue may exceed the largest Ritz value, but for the probability."""
     from scipy.special import betaincinv
 
-    part = float(betaincinv(b / 2, (room - b) / 2, MISS))
+    part = float(betaincinv(b / 2, (room - b) / 2, min(miss, MISS)))
     angle = np.arccosh(max(part, 1e-300) ** -0.5) / (steps - 0.5)
     return float((1 + np.cosh(min(angle, 300.0))) / 2)
 

@@ -402,8 +402,9 @@ def _warn_of(found: Spectrum, k: int, *, asked: bool, dtype: Any) -> None:
     elif overflow:
         message = f"A variance is larger than {dtype} holds and is given as inf. Divide X by a constant to avoid it."
     elif asked and kept.rank < k:
+        those = f"component {k} is" if kept.rank == k - 1 else f"components {kept.rank + 1} to {k} are"
         message = (
-            f"X has numerical rank {kept.rank}: components {kept.rank + 1} to {k} are rounding, and arbitrary. "
+            f"X has numerical rank {kept.rank}: {those} rounding, and arbitrary. "
             "If columns differ in scale by many orders of magnitude, scale=True gives each its say."
         )
     else:

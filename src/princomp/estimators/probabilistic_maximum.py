@@ -45,7 +45,7 @@ def maximum(
         if upward is None or not result.status or turn == ROUNDS:
             break
         begin = probabilistic_starts.again(result.value, upward, result.n_iter)
-        result = _joined(result, _best(drive(solver, begin, scope="local", **how), data))
+        result = _best(drive(solver, begin, scope="local", **how), data).after(result)
     details = {**result.certificate.details, "likelihoods": result.value["likelihoods"]}
     return replace(result, certificate=replace(result.certificate, details=details))
 
@@ -79,15 +79,3 @@ def _best(result: Result, data: Data) -> Result:
     )
     certificate = replace(result.certificate, residual=residual)
     return replace(result, certificate=certificate, n_iter=until - since, history=history)
-
-
-def _joined(before: Result, after: Result) -> Result:
-    """Return what came after, with the history of both."""
-    one, other = before.history, after.history
-    history = History(
-        one.iteration + other.iteration,
-        one.objective + other.objective,
-        one.residual + other.residual,
-        one.seconds + other.seconds,
-    )
-    return replace(after, history=history)

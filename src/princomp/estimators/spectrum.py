@@ -58,11 +58,11 @@ class Spectrum:
 
     @property
     def rank(self) -> int:
-        """How many eigenvalues stand above rounding: LAPACK's bound, for X if its SVD was taken, else for X'X."""
+        """How many eigenvalues stand above rounding: LAPACK's bound, for X'X if that was formed, else for X."""
         if len(self.values) == 0 or self.values[0] <= 0:
             return 0
         bound = max(self.count, len(self.V)) * np.finfo(np.float64).eps
-        return int((self.values > self.values[0] * (bound**2 if self.solver == "svd" else bound)).sum())
+        return int((self.values > self.values[0] * (bound if self.solver == "eigh" else bound**2)).sum())
 
     @property
     def noise_variance(self) -> float:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp import certificates
+from princomp.certificates.left_out import MISS
 from princomp.data import Centered, statistics
 from princomp.result import Certificate, Result, Status, Value, warn
 from princomp.solvers import krylov
@@ -90,12 +91,13 @@ def leading(
         begin = krylov.again(side.own(start), np.zeros((side.size, 0)))
     steps = partial(krylov.krylov, side.apply, k=k, total=total, rough=side.apply_in_single)
     seed, residual, captured = int(rng.integers(2**31)), np.inf, 0.0
-    for _ in range(ATTEMPTS):
-        result = drive(steps, begin, tol=tol, max_iter=max_iter, scope="global")
+    before: Result | None = None
+    for attempt in range(ATTEMPTS):
+        before = result = drive(steps, begin, tol=tol, max_iter=max_iter, scope="global").after(before)
         iteration = result.n_iter
         rng = np.random.default_rng([seed, iteration])  # the same after a restart
         found = _measured(X, measure, _complete(side.columns(result.value), k, rng)).leading(k)
-        certificate, fresh = _certified(found, side, total, tol, rng)
+        certificate, fresh = _certified(found, side, total, tol, rng, MISS / 2 ** (attempt + 1))
         if certificate.holds and found.values.sum() > (1 + TIE) * captured:
             captured = float(found.values.sum())
             fresh = _for_ties(found.values, krylov.block_size(k, side.size, sparse=X.rows.sparse), side.size, rng)
@@ -177,9 +179,12 @@ def uncorrelated(gram: Array) -> Array:
 
 
 def _certified(
-    found: _Found, side: _Side, total: float, tol: float, rng: np.random.Generator
+    found: _Found, side: _Side, total: float, tol: float, rng: np.random.Generator, miss: float
 ) -> tuple[Certificate, Array | None]:
-    """Return the certificate and, if something larger was left out, directions of it."""
+    """Return the certificate and, if something larger was left out, directions of it.
+
+    ``miss`` is the probability that this probe may miss something: those of all attempts add up to what is stated.
+    """
     certificate = certificates.certify(found.V, found.values, found.measured, tol=tol, floor=found.floor)
     if not certificate.holds:
         return certificate, None
@@ -192,6 +197,7 @@ def _certified(
         floor=float(found.floor[-1]),
         rough=side.apply_in_single,
         left=total - float(found.values.sum()) + float(found.floor.max()),
+        miss=miss,
     )
     certificate = certificates.and_dominance(certificate, found.values, left_out)
     return certificate, None if certificate.holds else left_out.vectors
