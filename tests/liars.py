@@ -522,12 +522,15 @@ class SparseProblem:
                 said.append("it is about another matrix")
             found += [f"component {j + 1}: {fault}" for fault in said]
             left = deflated(left, sparse.components_[: j + 1].astype(np.longdouble), self.options["deflation"])
+        if not certificates.verify(self.S, sparse.certificate_):
+            found.append("the certificate is refused")
         return found
 
     def component_faults(self, certificate, j, v, S, rounding=0.0):
         """Of the j-th component v on S, what those before it left, known to this rounding.
 
-        What a bound and a proof are about is S as `deflated_covariance` gives it, to the last digit.
+        What a bound and a proof are about is S as `deflated_covariance` gives it, to the last digit. What a component
+        has is said from below, short by what its proof states as rounding; one that is zero needs no proof of its own.
         """
         limits = {
             key: self.options[key] for key in ("include", "exclude", "nonnegative", "groups") if key in self.options
@@ -536,13 +539,16 @@ class SparseProblem:
         lower, upper = float(certificate.lower[j]), float(certificate.upper[j])
         slack = 1e-9 * abs(best) + 1e-14 * np.abs(S).max()
         value = float(v @ S @ v)
+        proof = certificate.proofs[j]
+        short = 0.0 if proof is None else 2 * proof.rounding
         trials = {
             f"upper bound {upper:.17g} below the optimum {best:.17g}": not upper >= best - slack,
-            f"said to have {lower:.9g}, it has {value:.9g}": not abs(value - lower) <= slack + rounding,
+            f"said to have {lower:.9g}, it has {value:.9g}": not -rounding <= value - lower + slack
+            or not value - lower <= short + slack + rounding,
             f"proved best with {value:.9g}, the optimum is {best:.9g}": certificate.proved[j]
             and value < best - slack - rounding,
             "restrictions are not kept": not self.allows(v),
-            "its proof is refused": not certificates.verify(S, certificate.proofs[j]),
+            "its proof is refused": not certificates.verify(S, proof) if proof is not None else np.any(v),
         }
         return [sentence for sentence, wrong in trials.items() if wrong]
 
