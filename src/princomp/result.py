@@ -186,6 +186,7 @@ def run(
     fingerprint: str = "",
     keep: tuple[str, ...] = (),
     scope: Literal["global", "local"] = "local",
+    warns: bool = True,
 ) -> Result:
     """Step a solver until its residual is within ``tol``, or for ``max_iter`` iterations.
 
@@ -209,6 +210,8 @@ def run(
         Names in ``State.value`` to keep in the history.
     scope : {"global", "local"}
         What a small residual means, for the certificate.
+    warns : bool
+        Whether to warn of a run that ends early; whoever goes on from it has the last word.
 
     Returns
     -------
@@ -254,7 +257,8 @@ def run(
         store.remove()
     else:
         store.save(state)
-        warn(status)
+        if warns:
+            warn(status)
     certificate = Certificate(state.residual, tol, scope)
     return Result(state.value, state.objective, certificate, status, state.iteration, history)
 

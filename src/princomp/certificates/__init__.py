@@ -18,6 +18,7 @@ from princomp.certificates.principal import (
     in_units,
     principal_components,
     spectral,
+    taken_off,
 )
 from princomp.certificates.sparse import Verification, verify
 
@@ -42,5 +43,6 @@ __all__ = [
     "probe",
     "slope_scale",
     "spectral",
+    "taken_off",
     "verify",
 ]

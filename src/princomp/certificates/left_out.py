@@ -23,7 +23,9 @@ Operator = Callable[[Array], Array]  # V (p, k) -> S V (p, k)
 
 MISS = 1e-3  # the probability of a miss that is stated
 LEFT_OUT = 0.1  # how much larger than the last one kept what was left out may be
-BLOCK = 4  # random vectors at a time: eight need fewer products, each of which costs more than it saves
+# Random vectors at a time: of dense data, more need fewer products, each of which costs more than that saves; products
+# with sparse data cost no more for eight.
+BLOCK, SPARSE_BLOCK = 4, 8
 STEPS = 30  # more than any bound of LEFT_OUT takes
 LOST = 1e-10  # of a column, when the rest is taken away: no digits of it are left
 ROUGH_ERROR = 5e-6  # of a product in single precision, relative to the leading value
@@ -81,6 +83,7 @@ def probe(
     rough: Operator | None = None,
     left: float = np.inf,
     miss: float = MISS,
+    block: int = BLOCK,
 ) -> LeftOut:
     """Look for what V (p, k), with ``values``, leaves out of the positive semidefinite operator ``apply``.
 
@@ -94,8 +97,8 @@ def probe(
         return LeftOut(0.0, max(left, 0.0) if room else 0.0)
     error = ROUGH_ERROR * leading
     if rough is None or error > ROUGH_SHARE * last:
-        return _lanczos(apply, V, last, limit, floor, rng, miss)
-    answer = _lanczos(rough, V, last, limit - error, floor, rng, miss, error)
+        return _lanczos(apply, V, last, limit, floor, rng, miss, block)
+    answer = _lanczos(rough, V, last, limit - error, floor, rng, miss, block, error)
     if answer.found <= limit - error or answer.vectors is None:
         return answer
     # Perhaps something larger: single precision cannot tell.
@@ -103,7 +106,7 @@ def probe(
     sure = float(np.linalg.eigvalsh(W.T @ apply(W))[-1])
     if sure > limit:
         return replace(answer, found=sure)
-    return _lanczos(apply, V, last, limit, floor, rng, miss)
+    return _lanczos(apply, V, last, limit, floor, rng, miss, block)
 
 
 def _lanczos(
@@ -114,11 +117,12 @@ def _lanczos(
     floor: float,
     rng: np.random.Generator,
     miss: float,
+    block: int,
     error: float = 0.0,
 ) -> LeftOut:
     """Multiply until something above ``limit`` is found, or is known not to be there."""
     p, room = len(V), len(V) - V.shape[1]
-    b = min(BLOCK, room)
+    b = min(block, room)
     basis, projected = np.zeros((p, 0)), np.zeros((0, 0))
     Q = _orthonormal(rng.standard_normal((p, b)), V, basis)
     for step in range(1, STEPS + 1):
@@ -132,7 +136,7 @@ def _lanczos(
         projected = (grown + grown.T) / 2
         largest, Y = np.linalg.eigh(projected)
         found = float(largest[-1])
-        vectors = basis @ Y[:, ::-1][:, :BLOCK]
+        vectors = basis @ Y[:, ::-1][:, :block]
         if found > limit:
             return LeftOut(found, np.inf, 1.0, vectors)
         b = min(b, room - m)

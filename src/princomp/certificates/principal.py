@@ -33,9 +33,10 @@ from princomp.result import Certificate
 Array = NDArray[Any]
 Operator = Callable[[Array], Array]  # V (p, k) -> S V (p, k)
 
-# Rounding, in units of eps and of the square root of the longer side: ten times the largest error seen on random,
-# graded and tied matrices of sides 5 to 3000, in both forms.
+# Rounding, in units of eps and of the square root of the longer side: several times the largest error seen on random,
+# graded and tied matrices of sides 5 to 3000, by products with X and by a matrix.
 ROUNDING = 4.0
+MATRIX_ROUNDING = 12.0
 
 
 @dataclass(frozen=True)
@@ -106,10 +107,11 @@ def principal_components(
     found = statistics.moments(rows, center=center)
     centered = found.centered(rows, None if scale is None else 1.0 / scale)
     freedom = max(rows.shape[0] - 1, 1)
-    V, values = np.asarray(components, dtype=np.float64).T, freedom * np.asarray(variances, dtype=np.float64)
+    order = np.argsort(np.asarray(variances))[::-1]
+    V, values = np.asarray(components, np.float64)[order].T, freedom * np.asarray(variances, np.float64)[order]
     images, gram, _ = statistics.gram_apply_and_scores(centered, V)
-    left_out = probe(partial(statistics.gram_apply, centered), V, values, tol, np.random.default_rng(random_state))
-    floor = floor_of_data(centered, values)
+    floor, rng = floor_of_data(centered, values), np.random.default_rng(random_state)
+    left_out = probe(partial(statistics.gram_apply, centered), V, values, tol, rng, floor=float(floor[-1]))
     certificate = certify(V, values, Images(images, (gram + gram.T) / 2), tol=tol, floor=floor)
     return in_units(and_dominance(certificate, values, left_out), freedom)
 
@@ -132,13 +134,21 @@ def floor_of_data(X: Centered, values: Array) -> Array:
     if X.mean is not None:
         rounded = np.finfo(float).eps * X.mean * (1.0 if X.factor is None else X.factor)
         floor = floor + X.shape[0] * float(rounded @ rounded)
-    return floor
+    return floor + ROUNDING * np.finfo(float).eps * taken_off(X)
+
+
+def taken_off(X: Centered) -> float:
+    """Return the sum of squares of the mean, where it is taken off products only afterwards: of sparse data."""
+    if X.mean is None or not X.rows.sparse or X.dense_tiles:
+        return 0.0
+    mean = X.mean * (1.0 if X.factor is None else X.factor)
+    return X.shape[0] * float(mean @ mean)
 
 
 def floor_of_matrix(size: int, values: Array, error: float = 0.0) -> Array:
     """Return what rounding leaves unknown of eigenvalues (k,) of a matrix of this size, which is known to ``error``."""
     leading = max(float(values.max(initial=0.0)), 0.0)
-    return np.full(len(values), ROUNDING * np.sqrt(size) * np.finfo(float).eps * leading + error)
+    return np.full(len(values), MATRIX_ROUNDING * np.sqrt(size) * np.finfo(float).eps * leading + error)
 
 
 def certify(V: Array, values: Array, measured: Images, *, tol: float, floor: Array) -> Certificate:
@@ -196,10 +206,10 @@ def in_units(certificate: Certificate, *divisors: float) -> Certificate:
 
 
 def spectral(apply: Operator, V: Array, values: Array, tol: float, random_state: int = 0) -> Certificate:
-    """Certify eigenvectors V (p, k) with eigenvalues ``values`` of a symmetric operator that is known by products."""
+    """Certify eigenvectors V (p, k) with eigenvalues ``values``, descending, of an operator known by its products."""
     images = apply(V)
     gram = V.T @ images
     floor = floor_of_matrix(len(V), values)
-    left_out = probe(apply, V, values, tol, np.random.default_rng(random_state))
+    left_out = probe(apply, V, values, tol, np.random.default_rng(random_state), floor=float(floor[-1]))
     certificate = certify(V, values, Images(images, (gram + gram.T) / 2), tol=tol, floor=floor)
     return and_dominance(certificate, values, left_out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -94,17 +95,33 @@ def decompose(
     spectrum = None
     if found.scatter is not None:
         spectrum = by_eigh_of_scatter(found.scatter, k, found.total, tol, found.error)
-        if all_digits and found.total > 0 and np.max(spectrum.certificate.details["known"]) > tol:
-            solver = "svd" if n * p * min(n, p) <= SVD_WORK else "krylov"
-            spectrum = None
+    size = found.unit
+    loss, penalty = (loss or Squared()).in_units(size), (penalty or Zero()).times(size).times(size)
+    problem = Problem(found.X, k, found.total, tol, generator, max_iter, drive, loss, penalty, found.signature, names)
     if spectrum is None:
-        size = found.unit
-        loss, penalty = (loss or Squared()).in_units(size), (penalty or Zero()).times(size).times(size)
-        problem = Problem(
-            found.X, k, found.total, tol, generator, max_iter, drive, loss, penalty, found.signature, names
-        )
         spectrum = SOLVERS[solver](problem) if found.total > 0 else _nothing_varies(solver, problem)
+    if all_digits and spectrum.solver == "eigh" and _hidden(spectrum, tol):
+        spectrum = _with_all_digits(problem)
     return replace(spectrum, count=n, freedom=n - 1.0, mean=found.mean, scale=found.scale, unit=found.unit)
+
+
+def _hidden(spectrum: Spectrum, tol: float) -> bool:
+    """Tell whether components drown in the rounding of the leading one."""
+    return bool(np.max(spectrum.certificate.details.get("known", 0.0)) > tol)
+
+
+def _with_all_digits(problem: Problem) -> Spectrum:
+    """Solve without squaring X: by Krylov iteration for a few components, or by a singular value decomposition."""
+    n, p = problem.X.shape
+    affordable = n * p * min(n, p) <= SVD_WORK
+    if not affordable or problem.k <= min(n, p) / 8:
+        with warnings.catch_warnings():
+            if affordable:
+                warnings.simplefilter("ignore")  # there is another way
+            spectrum = by_krylov(problem)
+        if spectrum.certificate.holds or not affordable:
+            return spectrum
+    return by_svd(problem)
 
 
 def decompose_covariance(S: Array, k: int, n_samples: int | None, *, scale: bool, tol: float) -> Spectrum:
@@ -118,6 +135,7 @@ def decompose_covariance(S: Array, k: int, n_samples: int | None, *, scale: bool
     return replace(
         spectrum,
         values=spectrum.values * freedom,
+        certificate=certificates.in_units(spectrum.certificate, 1.0 / freedom),
         total=spectrum.total * freedom,
         count=n_samples or 0,
         freedom=freedom,
@@ -222,7 +240,10 @@ def by_optimize(problem: Problem) -> Spectrum:
     result = problem.drive(steps, begin, tol=problem.tol, max_iter=limit, keep=("w", "component"))
     V = optimize.components(result.value, k).T
     values = np.maximum(optimize.captured(apply, V), 0.0)
-    if not (squared and plain):
+    if squared and plain:
+        order = np.argsort(values)[::-1]
+        V, values = V[:, order], values[order]
+    else:
         return Spectrum("optimize", values, V, problem.total, result.certificate, result)
     floor = certificates.floor_of_data(X, values)
     left = problem.total - float(values.sum()) + float(floor.max())

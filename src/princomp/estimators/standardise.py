@@ -51,14 +51,14 @@ def standardise(rows: Rows, *, center: bool, scale: bool, scatter: bool = False,
         spread = np.sqrt(np.maximum(found.squares, 0.0) / (n - 1))
         # What is left of a constant column is rounding of its mean.
         rounding = 8 * np.finfo(np.float64).eps * np.abs(found.mean * unit)
-        deviation = np.where(spread > rounding, spread, 1.0)
-        spread = np.where(spread > rounding, spread, 0.0)
-        total = float((n - 1) * ((spread / deviation) ** 2).sum())
-        S = None if S is None else S / np.outer(deviation, deviation)
+        varies = spread > rounding
+        deviation = np.where(varies, spread, 1.0)
+        total = float((n - 1) * varies.sum())
+        S = None if S is None else S * np.outer(varies / deviation, varies / deviation)
         check_scale(deviation / unit, names)
     factor = None
     if np.any(unit != 1.0) or deviation is not None:
-        factor = np.full(p, unit) / (1.0 if deviation is None else deviation)
+        factor = np.full(p, unit) * (1.0 if deviation is None else varies / deviation)
     return Standardised(
         X=found.centered(rows, factor),
         total=total,
@@ -67,7 +67,7 @@ def standardise(rows: Rows, *, center: bool, scale: bool, scatter: bool = False,
         unit=float(unit) if deviation is None else 1.0,
         scatter=S,
         error=_error(found, deviation),
-        signature=found.signature if deviation is None else found.signature.times(1.0 / deviation),
+        signature=found.signature if deviation is None else found.signature.times(varies / deviation),
     )
 
 

@@ -26,9 +26,11 @@ from princomp.solvers.eigh import leading_eigenpairs
 Array = NDArray[Any]
 Operator = Callable[[Array], Array]
 
-# Few vectors per product waste memory traffic, many waste the polynomial degree on which convergence rests. Products
-# with dense data gain by more vectors, up to k / 2 at least; sparse ones do not.
+# Few vectors per product waste memory traffic, many waste the polynomial degree on which convergence rests: eight are
+# best for k from 5 to 50 (2000 x 5000, 5000 x 2000, dense and sparse). With many more components there would be many
+# steps, each of which takes its block out of all those before.
 BLOCK = 8
+COMPONENTS = 64  # to a block of eight, of dense data
 # With p above this many times n the basis lives among rows, not columns: it is that much smaller.
 WIDE = 8
 # The small eigenproblem is solved again when the basis has grown by this share, or twice it at the most when the end is
@@ -43,16 +45,16 @@ PATIENCE = 8  # products between two looks, at the most: a callback should not w
 # Single precision is left when its residual is this, relative to a component's own value, and to the leading one.
 ROUGH = 8e-7
 GRADE = 1e-4  # of the leading value: smaller ones are held to this much of it
-SEPARATE = 1e-2  # of the smallest value to be locked: all others must be below
 UNEVEN = 1e-4  # of an image that is left by the basis: with less, rounding has taken its orthogonality
 # What is worth it, and what single precision can square.
 ROUGH_CELLS = 1e6
 ROUGH_SQUARES = (1e-20, 1e20)
+ROUGH_MEAN = 30.0  # of the average eigenvalue
 
 
 def block_size(k: int, side: int, *, sparse: bool = False) -> int:
     """Return how many vectors to multiply at a time for k eigenvectors of a matrix of this side."""
-    return min(BLOCK if sparse else BLOCK * -(-k // (2 * BLOCK)), side)  # k / 2, rounded up to a multiple
+    return min(BLOCK if sparse else BLOCK * -(-k // COMPONENTS), side)
 
 
 def go_on(
@@ -62,28 +64,34 @@ def go_on(
     fresh: Array,
     *,
     locked: Array,
+    least: float,
     extra: int,
     iteration: int,
     rough: bool = False,
 ) -> Value:
     """Return a value that goes on from vectors V (side, m) whose products are known, S V = V diag(values) + outside.
 
-    ``fresh`` are further vectors to multiply, ``locked`` (side, q) those that are found for good, and ``extra``
-    eigenpairs are to be found beyond those asked for.
+    ``fresh`` are further vectors to multiply, ``locked`` (side, q) those that are found for good, ``least`` is what an
+    eigenvalue must be to be told from rounding, and ``extra`` eigenpairs are to be found beyond those asked for.
     """
     block = orthonormal(np.hstack([outside, fresh]), np.hstack([locked, V]))
-    known = {"basis": V, "projected": np.diag(values), "locked": locked, "extra": np.array(extra)}
-    return _begin(block, rough, iteration) | known
+    known = {"basis": V, "projected": np.diag(values), "locked": locked}
+    return _begin(block, rough, iteration) | known | {"least": np.array(least), "extra": np.array(extra)}
 
 
-def again(vectors: Array, locked: Array, *, extra: int = 0, iteration: int = 0) -> Value:
+def again(vectors: Array, locked: Array, *, least: float = 0.0, extra: int = 0, iteration: int = 0) -> Value:
     """Return a value that multiplies these vectors first; see `go_on`."""
-    return _begin(orthonormal(vectors, locked), False, iteration) | {"locked": locked, "extra": np.array(extra)}
+    known = {"locked": locked, "least": np.array(least), "extra": np.array(extra)}
+    return _begin(orthonormal(vectors, locked), False, iteration) | known
 
 
-def may_begin_roughly(n: int, p: int, total: float) -> bool:
-    """Tell whether single precision can make a beginning for data (n, p) of this sum of squares."""
-    return n * p >= ROUGH_CELLS and ROUGH_SQUARES[0] < total / n < ROUGH_SQUARES[1]
+def may_begin_roughly(n: int, p: int, total: float, taken_off: float = 0.0) -> bool:
+    """Tell whether single precision can make a beginning for data (n, p) of this sum of squares.
+
+    ``taken_off`` is the sum of squares of a mean that products take off only afterwards, with their rounding.
+    """
+    whole = n * p >= ROUGH_CELLS and ROUGH_SQUARES[0] < total / n < ROUGH_SQUARES[1]
+    return whole and taken_off * min(n, p) <= ROUGH_MEAN * total
 
 
 def start(side: int, k: int, rng: np.random.Generator, *, rough: bool = False, sparse: bool = False) -> Value:
@@ -94,6 +102,7 @@ def start(side: int, k: int, rng: np.random.Generator, *, rough: bool = False, s
 def _begin(vectors: Array, rough: bool, iteration: int) -> dict[str, Array]:
     return {
         "locked": np.zeros((len(vectors), 0)),
+        "least": np.array(0.0),
         "extra": np.array(0),
         "basis": np.zeros((len(vectors), 0)),
         "recent": np.zeros((len(vectors), 0)),  # the block before this one
@@ -141,7 +150,7 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
         ``value["values"]`` (k,) descending, ``["residuals"]`` (k,), ``["next"]`` the largest Ritz value beyond those;
         `vectors` gives the vectors. What is locked does not count among them.
     """
-    locked, extra = value["locked"], value["extra"]
+    locked, extra, least = value["locked"], value["extra"], value["least"]
     k += int(extra) - locked.shape[1]
     if locked.shape[1]:
         apply, rough = _without(locked, apply), _without(locked, rough) if rough else None
@@ -152,7 +161,8 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
     capacity = min(room, max(min(BASIS_COLUMNS, BASIS_BYTES // (8 * len(Q))), 6 * k))
     store, before, waiting = _Store(B, capacity, roughly), value["before"], 0
     while True:
-        if store.columns + Q.shape[1] > capacity and store.columns > 0:
+        full = store.columns + Q.shape[1] > capacity and store.columns > 0
+        if full:
             B, T = _restart(store.basis, T, k + Q.shape[1])
             P, store = Q[:, :0], _Store(B, capacity, roughly)
             look, before = 0, np.array([0.0, np.inf])
@@ -172,10 +182,11 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
         if len(values) > k:
             following, values, Y = values[k], values[:k], Y[:, :k]
         residuals = np.linalg.norm(coupling @ Y[m - b :], axis=0) if not exhausted else np.zeros(len(values))
-        residual = _measure(values, residuals) if len(values) == k else np.inf
+        residual = _measure(values, residuals, float(least)) if len(values) == k else np.inf
         state = {
             "locked": locked,
             "extra": extra,
+            "least": least,
             "basis": B,
             "projected": T,
             "recent": P,
@@ -188,8 +199,8 @@ def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operat
             "rough": np.array(roughly),
             "iteration": np.array(iteration),
         }
-        if roughly and (residual <= ROUGH or exhausted or _drowned(values, residuals, k)):
-            known = {key: state[key] for key in ("values", "residuals", "next", "locked", "extra")}
+        if roughly and (residual <= ROUGH or exhausted or _drowned(values, residuals, k) or full):
+            known = {key: state[key] for key in ("values", "residuals", "next", "locked", "extra", "least")}
             state = _begin(B @ Y, False, iteration) | known
             B, T, P, Q = state["basis"], state["projected"], state["recent"], state["block"]
             roughly, exhausted = False, False
@@ -210,10 +221,10 @@ def _next_look(m: int, b: int, residual: float, before: Array) -> int:
     return int(m + grow - b / 2)  # to the nearest block
 
 
-def _measure(values: Array, residuals: Array) -> float:
-    """Return the largest residual relative to its own value, or to GRADE of the leading one if that is larger."""
+def _measure(values: Array, residuals: Array, least: float) -> float:
+    """Return the largest residual relative to its own value, or to GRADE of the leading one or ``least``, if larger."""
     leading = max(float(values[0]), np.finfo(float).tiny)
-    return float((residuals / np.maximum(values, GRADE * leading)).max())
+    return float((residuals / np.maximum(values, max(GRADE * leading, least))).max())
 
 
 def _drowned(values: Array, residuals: Array, k: int) -> bool:

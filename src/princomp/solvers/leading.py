@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp import certificates
-from princomp.certificates.left_out import MISS
+from princomp.certificates.left_out import BLOCK, MISS, SPARSE_BLOCK
 from princomp.data import Centered, statistics
 from princomp.result import Certificate, Result, Status, Value, warn
 from princomp.solvers import krylov
@@ -32,8 +32,9 @@ Array = NDArray[Any]
 
 ATTEMPTS = 20
 TIE = 1e-6  # values this close, relatively, count as copies of one
-LATE = 0.1  # of tol: components of a smaller residual need no further products
-STALE = 0.5  # an attempt that leaves this much of the residual is the last
+LATE = 0.5  # of tol: components of a smaller residual need no further products
+STALE = 0.5  # an attempt that leaves this much of the residual has led nowhere
+PATIENCE = 3  # such attempts in a row
 MIXED = 1e-2  # a residual from which single precision is enough for the corrections: their errors are that much smaller
 
 
@@ -84,29 +85,29 @@ def leading(
     ``drive`` is `princomp.result.run` with the user's callback and checkpoint; ``measure`` is the pass over the data.
     """
     n, p = X.shape
-    side = _Side(X, by_rows=p > krylov.WIDE * n, rough=krylov.may_begin_roughly(n, p, total))
+    rough = krylov.may_begin_roughly(n, p, total, certificates.taken_off(X))
+    side = _Side(X, by_rows=p > krylov.WIDE * n, rough=rough)
     if start is None:
         begin = krylov.start(side.size, k, rng, rough=side.single is not None, sparse=X.rows.sparse)
     else:
         begin = krylov.again(side.own(start), np.zeros((side.size, 0)))
     steps = partial(krylov.krylov, side.apply, k=k, total=total, rough=side.apply_in_single)
-    seed, residual, captured = int(rng.integers(2**31)), np.inf, 0.0
+    seed, residual, captured, stale = int(rng.integers(2**31)), np.inf, 0.0, 0
     before: Result | None = None
     for attempt in range(ATTEMPTS):
-        before = result = drive(steps, begin, tol=tol, max_iter=max_iter, scope="global").after(before)
+        before = result = drive(steps, begin, tol=tol, max_iter=max_iter, scope="global", warns=False).after(before)
         iteration = result.n_iter
         rng = np.random.default_rng([seed, iteration])  # the same after a restart
         found = _measured(X, measure, _complete(side.columns(result.value), k, rng)).leading(k)
         certificate, fresh = _certified(found, side, total, tol, rng, MISS / 2 ** (attempt + 1))
-        if certificate.holds and found.values.sum() > (1 + TIE) * captured:
+        if certificate.holds and found.values.sum() > (1 + TIE) * captured and k < side.size:
             captured = float(found.values.sum())
             fresh = _for_ties(found.values, krylov.block_size(k, side.size, sparse=X.rows.sparse), side.size, rng)
-        if not result.status or (certificate.holds and fresh is None):
+        stale = stale + 1 if certificate.dominant is None and certificate.residual > STALE * residual else 0
+        if not result.status or (certificate.holds and fresh is None) or stale > PATIENCE:
             break
-        if certificate.dominant is None and certificate.residual > STALE * residual:
-            break
-        residual = certificate.residual if certificate.dominant is None else np.inf
-        begin = _next(found, side, certificate, fresh, iteration)
+        residual = min(certificate.residual, residual) if certificate.dominant is None else np.inf
+        begin = _next(found, side, certificate, fresh, iteration, in_double=stale > 0)
     status = _status(result.status, certificate)
     return Leading(found.values, found.V, certificate, replace(result, certificate=certificate, status=status))
 
@@ -198,6 +199,7 @@ def _certified(
         rough=side.apply_in_single,
         left=total - float(found.values.sum()) + float(found.floor.max()),
         miss=miss,
+        block=SPARSE_BLOCK if side.X.rows.sparse else BLOCK,
     )
     certificate = certificates.and_dominance(certificate, found.values, left_out)
     return certificate, None if certificate.holds else left_out.vectors
@@ -210,45 +212,50 @@ def _for_ties(values: Array, block: int, size: int, rng: np.random.Generator) ->
     return rng.standard_normal((size, block)) if (tied & smaller).any() else None
 
 
-def _next(found: _Found, side: _Side, certificate: Certificate, fresh: Array | None, iteration: int) -> Value:
+def _next(
+    found: _Found, side: _Side, certificate: Certificate, fresh: Array | None, iteration: int, *, in_double: bool
+) -> Value:
     """Return where the next attempt begins."""
     residuals, tol = np.asarray(certificate.details["residuals"]), certificate.tol
-    q = _to_lock(found.values, residuals, tol)
-    V, outside = found.V, found.outside
-    late = residuals[q:] > LATE * tol
+    good = residuals <= _needed(found, tol)
+    q = _to_lock(found.values, good)
+    V, outside, late = found.V, found.outside, ~good[q:]
     new = np.zeros((side.size, 0)) if fresh is None else fresh
     extra = int(certificate.holds and len(found.values) < side.size)
+    distance = float(found.floor[0]) / np.sqrt(max(found.values[0], np.finfo(float).tiny))
+    how: dict[str, Any] = {"least": distance**2 / tol if tol > 0 else 0.0, "extra": extra, "iteration": iteration}
     if side.by_rows:
         U = side.own(V)
-        return krylov.again(np.hstack([U[:, q:], new]), U[:, :q], extra=extra, iteration=iteration)
-    return krylov.go_on(
-        V[:, q:],
-        found.values[q:],
-        outside[:, q:][:, late],
-        new,
-        locked=V[:, :q],
-        extra=extra,
-        iteration=iteration,
-        rough=side.single is not None and q == 0 and bool(residuals.max() < MIXED),
-    )
+        return krylov.again(np.hstack([U[:, q:], new]), U[:, :q], **how)
+    rough = side.single is not None and not in_double and q == 0 and bool(residuals.max() < MIXED)
+    if not (late.any() or new.shape[1]):  # all that is left to do is to lock: there must be something to multiply
+        late[:] = True
+    return krylov.go_on(V[:, q:], found.values[q:], outside[:, q:][:, late], new, locked=V[:, :q], rough=rough, **how)
 
 
-def _to_lock(values: Array, residuals: Array, tol: float) -> int:
-    """Return how many leading components are found for good, and far above the others."""
+def _needed(found: _Found, tol: float) -> Array:
+    """Return the residuals (k,) that are small enough to be left alone.
+
+    What is missing of a leading vector appears in its complement with the square of its residual times its value,
+    beside which the last component must still be seen; down to what can be measured.
+    """
+    values = np.maximum(found.values, np.finfo(float).tiny)
+    seen = np.sqrt(LATE * tol * values[-1] / values)
+    return np.minimum(LATE * tol, np.maximum(seen, found.floor / values))
+
+
+def _to_lock(values: Array, good: Array) -> int:
+    """Return how many leading components are found for good, if others lie so far below that they hide them."""
     if values[-1] >= krylov.GRADE * values[0]:
         return 0
-    good = np.cumprod(residuals[:-1] <= tol).astype(bool)
-    apart = values[1:] <= krylov.SEPARATE * values[:-1]
-    places = np.flatnonzero(good & apart)
-    return int(places[-1]) + 1 if len(places) else 0
+    return int(np.cumprod(good[:-1]).sum())
 
 
 def _status(status: Status, certificate: Certificate) -> Status:
     """Return why the fit ended, by what was measured."""
     if certificate.holds:
         return Status("converged", f"Converged: {certificate}")
-    if not status:
-        return status
-    status = Status("stopped", f"No step leads further: {certificate} Accept this accuracy with a larger tol.")
+    if status:
+        status = Status("stopped", f"No step leads further: {certificate} Accept this accuracy with a larger tol.")
     warn(status)
     return status
