@@ -126,7 +126,7 @@ class Stiefel:
     True
     """
 
-    metric: Array | None = None
+    metric: Any = None  # an array, or what can be multiplied like one
 
     def _times(self, A: Array) -> Array:
         return A if self.metric is None else self.metric @ A

@@ -263,6 +263,26 @@ def run(
     return Result(state.value, state.objective, certificate, status, state.iteration, history)
 
 
+def measured(result: Result, residual: float, details: Mapping[str, Any] | None = None) -> Result:
+    """Return the result with the residual that was measured of its answer, after the solver has ended.
+
+    A solver that took its answer for converged, which the measurement does not bear out, has not converged: the status
+    says so, with a warning.
+    """
+    certificate = replace(result.certificate, residual=residual, details=dict(details or {}))
+    status, tol = result.status, certificate.tol
+    if status.code == "converged" and certificate.holds:
+        status = Status("converged", f"Converged: residual {residual:.1e} is within tol {tol:.0e}.")
+    elif status.code == "converged":
+        status = Status(
+            "stopped",
+            f"No step leads further: the residual of the answer is {residual:.1e}, above tol {tol:.0e}, though the "
+            "solver's own is not: rounding, as a rule. Accept this accuracy with a larger tol, or choose other units.",
+        )
+        warn(status)
+    return replace(result, certificate=certificate, status=status)
+
+
 def asks_to_stop(answer: Any) -> bool:
     """Tell whether a callback's answer is True, Python's or NumPy's (any other answer is none)."""
     return isinstance(answer, bool | np.bool_) and bool(answer)

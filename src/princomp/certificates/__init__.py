@@ -1,11 +1,13 @@
 """Certificates: how good an answer is, measured from data and answer alone, whichever solver gave it."""
 
+from princomp.certificates.canonical import canonical_stationarity
 from princomp.certificates.cardinality import (
     CardinalityCertificate,
     Kind,
     Leaves,
     nonnegative_value,
 )
+from princomp.certificates.constrained import constrained_stationarity
 from princomp.certificates.dictionary import dictionary_kkt, slope_scale
 from princomp.certificates.left_out import LeftOut, left_out_of_matrix, left_out_of_values, probe
 from princomp.certificates.principal import (
@@ -20,6 +22,7 @@ from princomp.certificates.principal import (
     spectral,
     taken_off,
 )
+from princomp.certificates.regression import regression_stationarity
 from princomp.certificates.sparse import Verification, verify
 
 __all__ = [
@@ -30,7 +33,9 @@ __all__ = [
     "LeftOut",
     "Verification",
     "and_dominance",
+    "canonical_stationarity",
     "certify",
+    "constrained_stationarity",
     "dictionary_kkt",
     "floor_of_data",
     "floor_of_matrix",
@@ -41,6 +46,7 @@ __all__ = [
     "nonnegative_value",
     "principal_components",
     "probe",
+    "regression_stationarity",
     "slope_scale",
     "spectral",
     "taken_off",

@@ -82,6 +82,8 @@ def slope_scale(alpha: Array, slopes: Array) -> Array:
 
 
 def _l1_violation(G: Array, D: Array, alpha: Array, nonnegative: bool, slopes: Array) -> float:
+    if nonnegative and (D < 0).any():
+        return np.inf
     outside = np.maximum((G if nonnegative else np.abs(G)) - alpha, 0.0)
     violation = np.where(D == 0, outside, np.abs(G - alpha * np.sign(D)))
     return float(_ratios(violation.max(axis=0), slope_scale(alpha, slopes)).max())

@@ -74,7 +74,7 @@ def remainder_of_rows(X: Array, components: Array, kind: str) -> tuple[Array, fl
             score = score / np.linalg.norm(score)
             X = X - np.outer(score, score @ X)
         return X, rounding
-    for x in V.T if kind == "projection" else _basis(V).T:
+    for x in V.T if kind == "projection" else orthonormal_basis(V).T:
         X = X - np.outer(X @ x, x)
     return X, rounding
 
@@ -166,10 +166,10 @@ def _projection(S: Array, V: Array) -> Array:
 
 
 def _generalised(S: Array, V: Array) -> Array:
-    return _projected(S, _basis(V).T)
+    return _projected(S, orthonormal_basis(V).T)
 
 
-def _basis(V: Array) -> Array:
+def orthonormal_basis(V: Array) -> Array:
     """Return the q's of "generalised" as columns."""
     basis = np.zeros((len(V), 0))
     for x in V.T:

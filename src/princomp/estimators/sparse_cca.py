@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from os import PathLike
@@ -13,23 +14,21 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from princomp._threads import single_blas_thread
+from princomp.certificates.canonical import Covariance, canonical_side, canonical_stationarity
+from princomp.certificates.regression import soft
 from princomp.data import Centered, Rows, as_rows, budget, statistics
 from princomp.data.shards import is_shards
 from princomp.data.signature import require_unchanged, row_weights
 from princomp.estimators.base import Estimator, check_values
 from princomp.estimators.standardise import standardise
-from princomp.manifolds import Stiefel
 from princomp.progress import watch, with_callbacks
-from princomp.result import Result, State, run
-from princomp.solvers.amanpg import RowNorms, Side, Smooth, alternate, start
-from princomp.solvers.regression_face import soft
+from princomp.result import Result, State, measured, run
+from princomp.solvers.amanpg import Smooth, alternate, start
 
 Array = NDArray[Any]
 
 KEPT = 20  # entries of the cross-covariance, for each component, that the start goes by
-FARTHEST = 10.0  # that a row may be shortened by in a step; rows are about as long as 1
 DEFAULT_SHARE = 0.8  # alpha as a multiple of sqrt((k + log p) / n)
-SHRINKAGE = 1e-4  # of the covariances, divided by n - 1: they are singular where there are more features than samples
 
 
 class SparseCCA(Estimator):
@@ -260,13 +259,8 @@ class SparseCCA(Estimator):
 
 def sparse_cca(U: Array, V: Array, k: int, alpha_x: float, alpha_y: float, solve: Callable[..., Result]) -> Result:
     """Minimise the objective of `SparseCCA` for centred U (n, p) and V (n, q); best pairs first."""
-    n = len(U)
-    C = U.T @ V / (n - 1)
-    sides = []
-    for W, alpha in ((U, alpha_x), (V, alpha_y)):
-        share = min(SHRINKAGE / (n - 1), 0.5)
-        metric = (1 - share) * (W.T @ W) / (n - 1) + share * np.eye(W.shape[1])
-        sides.append(Side(Stiefel(metric), RowNorms(alpha), FARTHEST / max(alpha, FARTHEST)))
+    C = U.T @ V / (len(U) - 1)
+    sides = [canonical_side(Covariance(W).matrix(), alpha) for W, alpha in ((U, alpha_x), (V, alpha_y))]
     smooth = Smooth(lambda A, B: -float(np.vdot(A, C @ B)), lambda A, B: -C @ B, lambda A, B: -C.T @ A)
     A, B = _start(C, k)
     begin = start(sides[0].manifold.retract(A, 0 * A), sides[1].manifold.retract(B, 0 * B))
@@ -274,7 +268,8 @@ def sparse_cca(U: Array, V: Array, k: int, alpha_x: float, alpha_y: float, solve
     found = solve(partial(alternate, smooth, sides=(sides[0], sides[1]), gamma=0.5, turn=turn), begin)
     A, B = _canonical(found.value["A"], found.value["B"], C)
     objective = smooth.value(A, B) + sides[0].penalty.value(A) + sides[1].penalty.value(B)
-    return Result({"A": A, "B": B}, objective, found.certificate, found.status, found.n_iter, found.history)
+    residual = canonical_stationarity(U, V, A, B, alpha_x=alpha_x, alpha_y=alpha_y)
+    return measured(replace(found, value={"A": A, "B": B}, objective=objective), residual)
 
 
 def _start(C: Array, k: int) -> tuple[Array, Array]:

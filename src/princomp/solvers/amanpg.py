@@ -9,7 +9,8 @@ A, and then, with the new A, for B:
 The step sizes t are at most 1 / L, L the Lipschitz constants of the partial gradients. A point with
 |D_A / t1|^2 + |D_B / t2|^2 <= eps^2 is eps-stationary; it is reached after at most
 2 (F0 - F*) / ((gamma a1 t1 + gamma a2 t2) eps^2) steps, a1 and a2 the smallest a that no search goes below.
-Without f, or on a Euclidean space, D is closed form; else its multiplier is found by a semismooth Newton method.
+Without f, or on a Euclidean space, D is closed form; else its multiplier is found by a semismooth Newton method
+(`princomp.certificates.canonical`).
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp.certificates.canonical import RowNorms as RowNorms  # a penalty for `amanpg`
+from princomp.certificates.canonical import Side, step_length, tangent_step
+from princomp.certificates.regression import soft, stationarity, weights
 from princomp.manifolds import Euclidean, Manifold, Stiefel
 from princomp.penalties import Penalty, Zero
 from princomp.result import Callback, Result, State, Value, run
-from princomp.solvers.regression import stationarity
-from princomp.solvers.regression_face import soft
 from princomp.solvers.scatter import Scatter
 
 Array = NDArray[Any]
@@ -35,11 +37,6 @@ Array = NDArray[Any]
 MAX_BACKTRACKS = 40
 ROUNDING = 1e-14
 A_STEP = 2.0  # of sparse PCA, for A, over the largest eigenvalue
-# The multiplier of the tangent space.
-NEWTON_STEPS = 50
-NEWTON_TOL = 1e-12
-REGULARISATION = (0.2, 0.1, 1e-11)
-ARMIJO = 1e-3
 
 
 @dataclass(frozen=True)
@@ -49,35 +46,6 @@ class Smooth:
     value: Callable[[Array, Array], float]
     gradient_a: Callable[[Array, Array], Array]
     gradient_b: Callable[[Array, Array], Array]
-
-
-@dataclass(frozen=True)
-class Side:
-    """One of the two variables: where it lives, what is added to H, and the step size."""
-
-    manifold: Manifold
-    penalty: Penalty
-    step: float
-
-
-@dataclass(frozen=True)
-class RowNorms:
-    """h(W) = alpha sum_i |W_i|_2 over rows, which sets whole rows to zero."""
-
-    alpha: float
-
-    def value(self, w: Array) -> float:
-        """Return alpha sum_i |W_i|_2."""
-        return float(self.alpha * np.linalg.norm(w, axis=1).sum())
-
-    def prox(self, w: Array, step: Any) -> Array:
-        """Return rows shortened by step alpha, or zero."""
-        size = np.linalg.norm(w, axis=1, keepdims=True)
-        return w * np.maximum(1 - step * self.alpha / np.where(size > 0, size, 1.0), 0.0)
-
-    def times(self, number: float) -> RowNorms:
-        """Return the penalty of weight number * alpha."""
-        return RowNorms(number * self.alpha)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,8 +188,7 @@ def alternate(
             D = tangent_step(left, A, smooth.gradient_a(A, B))
         iteration += 1
         if measure is None:
-            D_B = tangent_step(right, B, smooth.gradient_b(A, B))
-            residual = float(np.hypot(np.linalg.norm(D) / left.step, np.linalg.norm(D_B) / right.step))
+            residual = step_length(sides, (D, tangent_step(right, B, smooth.gradient_b(A, B))))
         else:
             residual = measure(A, B)
         found = {"A": A, "B": B, "lowest": lowest, "iteration": np.array(iteration)}
@@ -237,58 +204,6 @@ def _search(side: Side, A: Array, D: Array, total: Callable[[Array], float], gam
             return new, a
         a *= gamma
     return A, 1.0  # nothing gained, in the digits that there are
-
-
-def tangent_step(side: Side, A: Array, gradient: Array) -> Array:
-    """Return the minimiser of <gradient, D> + f(A + D) + |D|^2 / (2 t) over the tangent space at A."""
-    t = side.step
-    if isinstance(side.penalty, Zero):
-        return -t * side.manifold.project(A, gradient)
-    if isinstance(side.manifold, Euclidean):
-        return side.penalty.prox(A - t * gradient, t) - A
-    return _newton(side, A, gradient)
-
-
-def _newton(side: Side, A: Array, gradient: Array) -> Array:
-    """Return D(L) = prox(A - t (gradient - N(L))) - A for the multiplier L that makes it tangent.
-
-    N is the adjoint of the map E that is zero for tangent matrices, so E(D(L)) is the monotone gradient of a convex
-    dual function, which the line search goes by: where the prox leaves nothing, E is constant and the dual still falls.
-    The generalised Jacobian of E is found by differences, a column for each of the few multipliers.
-    """
-    t, manifold, penalty = side.step, side.manifold, side.penalty
-    basis = manifold.basis(A).reshape(-1, A.size)  # once: a metric makes its product with A dear
-
-    def trial(L: Array) -> tuple[Array, Array, float]:
-        slope = gradient - (L @ basis).reshape(A.shape)
-        new = penalty.prox(A - t * slope, t)
-        D = new - A
-        dual = -float(np.vdot(slope, D)) - penalty.value(new) - float(np.vdot(D, D)) / (2 * t)
-        return D, basis @ D.ravel(), dual
-
-    # Where the penalty is not there, the multiplier makes the gradient tangent: a good beginning.
-    gram = basis @ basis.T
-    L = np.linalg.solve(gram, basis @ gradient.ravel())
-    D, E, dual = trial(L)
-    share, most, least = REGULARISATION
-    least_goal, spread = NEWTON_TOL * max(float(np.linalg.norm(A)), 1.0), t * float(np.sqrt(np.trace(gram)))
-    for _ in range(NEWTON_STEPS):
-        size = float(np.linalg.norm(E))
-        goal = max(least_goal, ROUNDING * spread * float(np.linalg.norm(L @ basis)))  # the digits that D has
-        if size <= goal:
-            break
-        width = 1e-7 * (1 + float(np.abs(L).max()))
-        jacobian = np.stack([(trial(L + width * axis)[1] - E) / width for axis in np.eye(len(L))], axis=1)
-        scale = max(float(np.trace(jacobian)) / len(L), t * float(np.diag(gram).mean()) * 1e-3)
-        direction = -np.linalg.solve(jacobian + share * max(min(size, most), least) * scale * np.eye(len(L)), E)
-        fall, a = float(E @ direction), 1.0
-        for _ in range(MAX_BACKTRACKS):
-            D, E, new = trial(L + a * direction)
-            if new <= dual + ARMIJO * a * fall + ROUNDING * abs(dual):
-                break
-            a /= 2
-        L, dual = L + a * direction, new
-    return manifold.project(A, D) if np.linalg.norm(E) > 1e3 * goal else D
 
 
 def sparse_pca(
@@ -320,7 +235,7 @@ def sparse_pca(
     State
         ``value["A"]``, ``["B"]`` (p, k), ``["lowest"]``, ``["largest"]``, ``["iteration"]``.
     """
-    square, own = (0.0, 1.0) if np.isinf(ridge) else (1.0, ridge)
+    square, own = weights(ridge)
     largest = max(float(value["largest"]), np.finfo(float).tiny)
     left = Side(Stiefel(), Zero(), A_STEP / (largest if square else largest**2))
     right = Side(Euclidean(), ColumnL1(alpha), 1 / (2 * square * (1 + 1e-6) * largest + 2 * own))

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp.certificates.constrained import maximiser
 from princomp.result import State, Value
 from princomp.solvers import krylov
 from princomp.solvers.deflation import Deflation, deflation
@@ -34,62 +35,6 @@ ROUNDING = 8 * np.finfo(np.float64).eps  # of v'Sv
 NOTHING = 1e-13  # of the variance of the largest column: less is rounding, nothing is left to find
 # The leading eigenvector need not be found to more than this residual, nor with more than so many products.
 START_RESIDUAL, START_PRODUCTS = 1e-4, 12
-
-
-def maximiser(z: Array, bound: float) -> Array:
-    """Return the v that maximises z'v subject to |v|_2 = 1 and |v|_1 <= bound, bound >= 1; 0 for z = 0.
-
-    v is the soft threshold of z at delta, normalised, with the least delta >= 0 such that |v|_1 <= bound. Between two
-    entries of |z| in sorted order |v|_1 is known in closed form, so that delta is exact. If more than bound^2 entries
-    tie for the largest, no delta will do; then some of these are chosen.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from princomp.solvers.constrained import maximiser
-    >>> maximiser(np.array([3.0, -4.0]), 2.0).tolist(), maximiser(np.array([3.0, -4.0]), 1.0).tolist()
-    ([0.6, -0.8], [0.0, -1.0])
-    """
-    size = np.abs(z)
-    largest = float(size.max(initial=0.0))
-    if largest == 0:
-        return np.zeros_like(z)
-    size = size / largest
-    if size.sum() > bound * float(np.linalg.norm(size)):
-        size = _thresholded(size, bound)
-    return np.where(size > 0, np.copysign(size / np.linalg.norm(size), z), 0.0)
-
-
-def _thresholded(size: Array, bound: float) -> Array:
-    """Return max(size - delta, 0) with |.|_1 = bound |.|_2, for a size that has a larger |.|_1."""
-    order = np.argsort(-size, kind="stable")
-    a = size[order]
-    # |.|_1 and |.|_2^2 of max(a - delta, 0) at delta = a_1, ..., a_p; sums of what is not negative lose no digits.
-    drop, count = -np.diff(a), np.arange(1, len(a))
-    ones = np.concatenate([[0.0], np.cumsum(count * drop)])
-    squares = np.concatenate([[0.0], np.cumsum(2 * drop * ones[:-1] + count * drop**2)])
-    # The last of these knots at which |.|_1 is still below: delta lies between it and the next, or 0.
-    m = int(np.flatnonzero(ones**2 <= bound**2 * squares)[-1]) + 1 if bound > 1 else 1
-    result = np.zeros_like(size)
-    L, N = ones[m - 1], squares[m - 1]
-    missing, room = max(bound**2 * N - L**2, 0.0), m - bound**2
-    if N == 0 or room <= 0:
-        result[order[: len(_tied(m, bound))]] = _tied(m, bound)
-        return result
-    below = missing / (L * room + np.sqrt(room**2 * L**2 + m * room * missing))
-    result[order[:m]] = (a[:m] - a[m - 1]) + below
-    return result
-
-
-def _tied(m: int, bound: float) -> Array:
-    """Return the fewest numbers, at most m, all equal but the first, with |.|_2 = 1 and |.|_1 = bound."""
-    few = min(max(int(np.ceil(bound**2 * (1 - 1e-15))), 1), m)
-    spread = np.sqrt(max(1.0 - bound**2 / few, 0.0) / few)
-    numbers = np.full(few, bound / few)
-    if few > 1:
-        numbers[1:] -= spread / np.sqrt(few - 1)
-        numbers[0] += spread * np.sqrt(few - 1)
-    return numbers
 
 
 def start(p: int) -> Value:

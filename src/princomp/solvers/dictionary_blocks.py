@@ -134,7 +134,9 @@ class Terms:
         return on_spheres(Z, self.radius)
 
     def residual(self, P: Array, T: Array, Y: Array, D: Array) -> float:
-        """Return the relative KKT residual of both blocks."""
+        """Return the relative KKT residual of both blocks, for P = X'Y and T = XD."""
+        if self.swapped:
+            return self.swap().residual(T, P, D, Y)
         return max(
             certificates.dictionary_kkt(
                 P,

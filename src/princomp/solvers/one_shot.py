@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp.certificates.regression import soft, step_of_loadings, weights
 from princomp.result import State, Value
-from princomp.solvers.regression import objective, soft
+from princomp.solvers.regression import objective
 from princomp.solvers.scatter import Scatter
 
 Array = NDArray[Any]
@@ -33,17 +34,6 @@ def start(scatter: Scatter, k: int, rng: np.random.Generator) -> Value:
     SV = scatter.apply(V)
     begin = {"A": V, "SA": SV, "B": V, "SB": SV, "before": V, "S before": SV}
     return begin | {"momentum": np.ones(k), "largest": np.array(max(float(values[0]), 0.0)), "iteration": np.array(0)}
-
-
-def stationarity(B: Array, SA: Array, SB: Array, alpha: Array, ridge: float) -> float:
-    """Return |D_B / t| / |2SA|, as `princomp.solvers.regression.stationarity` does for B alone."""
-    square, own = (0.0, 1.0) if np.isinf(ridge) else (1.0, ridge)
-    size = 2 * float(np.linalg.norm(SA))
-    if size == 0:
-        return float(np.linalg.norm(B))
-    step = 1 / (2 * square * float(np.linalg.norm(SA, axis=0).max()) + 2 * own)
-    D = soft(B - 2 * step * (square * SB - SA + own * B), step * alpha) - B
-    return float(np.linalg.norm(D)) / step / size
 
 
 def one_shot(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> Iterator[State]:
@@ -65,7 +55,7 @@ def one_shot(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> I
     State
         ``value["A"]`` = V, ``["B"]``, ``["SA"]``, ``["SB"]``, and the point before, with the momentum of each column.
     """
-    square, own = (0.0, 1.0) if np.isinf(ridge) else (1.0, ridge)
+    square, own = weights(ridge)
     A, SA, B, SB, before, S_before, momentum = (
         value[name] for name in ("A", "SA", "B", "SB", "before", "S before", "momentum")
     )
@@ -83,5 +73,5 @@ def one_shot(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> I
         iteration += 1
         found = {"A": A, "SA": SA, "B": B, "SB": SB, "before": before, "S before": S_before, "momentum": momentum}
         found |= {"largest": value["largest"], "iteration": np.array(iteration)}
-        residual = stationarity(B, SA, SB, alpha, ridge)
+        residual = step_of_loadings(B, SA, SB, alpha, ridge)
         yield State(found, objective(A, B, SB, alpha, ridge), residual, iteration)

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp.certificates.regression import soft, stationarity, weights
 from princomp.result import State, Value
 from princomp.solvers.regression_face import RANK, Face
-from princomp.solvers.regression_face import soft as soft  # other solvers take it from here
 from princomp.solvers.scatter import Part, Scatter
 
 Array = NDArray[Any]
@@ -50,27 +50,9 @@ RIVALS = 2
 
 def objective(A: Array, B: Array, SB: Array, alpha: Array, ridge: float) -> float:
     """Return F(A, B), with SB = S B."""
-    square, own = _weights(ridge)
+    square, own = weights(ridge)
     penalty = float((alpha * np.abs(B).sum(axis=0)).sum())
     return square * float(np.vdot(B, SB)) - 2 * float(np.vdot(A, SB)) + own * float(np.vdot(B, B)) + penalty
-
-
-def stationarity(A: Array, B: Array, SA: Array, SB: Array, alpha: Array, ridge: float) -> float:
-    """Return how far (A, B) is from stationary: sqrt(|D_A / t1|^2 / |2SB|^2 + |D_B / t2|^2 / |2SA|^2).
-
-    D_A and D_B are the manifold proximal steps of A-ManPG from (A, B). D_A / t1 is the gradient -2SB less its part
-    normal to the Stiefel manifold, for any t1; t2 = 1 / (2 max_j |S A_j| + 2 ridge), or 1/2 for infinite ridge. Each
-    is measured against the linear part of its gradient, so that X, alpha and ridge may be given in any units: for c X,
-    c^2 alpha, c^2 ridge the number is the same.
-    """
-    A_size, B_size = 2 * float(np.linalg.norm(SB)), 2 * float(np.linalg.norm(SA))
-    product = A.T @ SB
-    A_part = 2 * float(np.linalg.norm(SB - A @ (product + product.T) / 2))
-    square, own = _weights(ridge)
-    step = 1 / (2 * square * float(np.linalg.norm(SA, axis=0).max()) + 2 * own) if B_size > 0 or own > 0 else 1.0
-    D_B = soft(B - 2 * step * (square * SB - SA + own * B), step * alpha) - B
-    B_part = float(np.linalg.norm(D_B)) / step
-    return float(np.hypot(A_part / A_size if A_size > 0 else 0.0, B_part / B_size if B_size > 0 else B_part))
 
 
 def polar(M: Array, near: Array) -> Array:
@@ -184,8 +166,8 @@ def block(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> Iter
     Yields
     ------
     State
-        ``value`` as `start` returns it; ``residual`` is `stationarity`. ``iteration`` counts states: each stands for
-        a few Newton steps, for many proximal ones, or for a rival that was tried.
+        ``value`` as `start` returns it; ``residual`` is `certificates.regression.stationarity`. ``iteration`` counts
+        states: each stands for a few Newton steps, for many proximal ones, or for a rival that was tried.
     """
     walk = _Walk(scatter, alpha, ridge, float(value["largest"]))
     while True:
@@ -202,7 +184,7 @@ class _Walk:
 
     def __init__(self, scatter: Scatter, alpha: Array, ridge: float, largest: float) -> None:
         self.scatter, self.alpha, self.ridge = scatter, alpha, ridge
-        self.square, self.own = _weights(ridge)
+        self.square, self.own = weights(ridge)
         self.size = 1 / max(2 * self.square * LARGER * largest + 2 * self.own, np.finfo(float).tiny)
         self._parts: dict[bool, tuple[Array, Part]] = {}
 
@@ -278,8 +260,3 @@ def _rows(rows: Array, new: Array, near: Array) -> Array:
     if len(rows) <= WASTE * len(wanted) and bool(np.isin(needed, rows, assume_unique=True).all()):
         return rows
     return np.arange(len(new)) if len(wanted) > MOST * len(new) else wanted
-
-
-def _weights(ridge: float) -> tuple[float, float]:
-    """Return the weights of tr(B'SB) and of |B|^2."""
-    return (0.0, 1.0) if np.isinf(ridge) else (1.0, float(ridge))

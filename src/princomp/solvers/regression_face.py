@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp.certificates.regression import soft
 from princomp.solvers.scatter import Part, Squares
 
 Array = NDArray[Any]
@@ -32,11 +33,6 @@ HALVINGS = 8
 DECREASE = 1e-4  # share of the expected decrease that a step must achieve
 ROUNDING = 1e-14
 RANK = 1e-10  # singular values below this share of the largest count as zero
-
-
-def soft(V: Array, threshold: Array) -> Array:
-    """Return sign(V) max(|V| - threshold, 0)."""
-    return V - np.clip(V, -threshold, threshold)
 
 
 @dataclass(frozen=True)

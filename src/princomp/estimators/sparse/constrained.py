@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp import certificates
 from princomp.estimators.sparse.penalised import counts, refuse_checkpoint, stopped_search, warn_if_missed
 from princomp.estimators.sparse.problem import Found, Listener, Problem
-from princomp.result import Result, Value
+from princomp.result import Result, Value, measured
 from princomp.solvers import constrained
 
 Array = NDArray[Any]
@@ -45,6 +46,10 @@ def solve(problem: Problem) -> Found:
         refuse_checkpoint(given)
         bounds, result = _search(fit, counts(given["nonzeros"], k, p), p, problem.tell)
     V = constrained.components(result.value, k)
+    lengths = certificates.constrained_stationarity(
+        problem.measure, V, bounds=bounds, squares=problem.squares, kind=given["deflation"]
+    )
+    result = measured(result, float(lengths.max()))
     return Found(V, {"V": V}, float(problem.squares_as_given(result.objective)), result, bounds)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from princomp.estimators.sparse.penalised import weigh_and_fit
 from princomp.estimators.sparse.problem import Found, Problem
 from princomp.penalties import as_penalty
-from princomp.result import Result
+from princomp.result import Result, measured
 from princomp.solvers import dictionary_start as begin
 from princomp.solvers.dictionary import dictionary
 from princomp.solvers.dictionary_blocks import Terms
@@ -51,10 +51,25 @@ def solve(problem: Problem) -> Found:
     Y, D = result.value["Y"], result.value["D"]
     if R is not None and problem.X is not None:
         Y = begin.recover(Products.of(problem.rows if problem.array is None else problem.array), R, Y, radius)
+    result = measured(result, _residual(problem, _terms(problem, alpha, codes, radius), R, Y, D))
     value = {"Y": Y / unit if only_codes else Y, "D": D if only_codes else D / unit}
     return Found(
         D, value, float(problem.squares_as_given(result.objective)), result, None if only_codes else alpha / unit
     )
+
+
+def _residual(problem: Problem, terms: Terms, R: Array | None, Y: Array, D: Array) -> float:
+    """Return the residual of the answer, from products with the data as they are stored.
+
+    Of a matrix S = R'R alone the codes are those of R; then R'RD must be SD, too.
+    """
+    if problem.S is None or R is None:
+        X = Products.of(problem.rows)
+        return terms.residual(X.apply_transpose(Y), X.apply(D), Y, D)
+    RD, SD = R @ D, problem.S @ D
+    size = float(np.linalg.norm(SD))
+    wrong = float(np.linalg.norm(R.T @ RD - SD)) / size if size > 0 else 0.0
+    return max(terms.residual(R.T @ Y, RD, Y, D), wrong)
 
 
 def _largest(problem: Problem, X: Products, radius: float) -> float:

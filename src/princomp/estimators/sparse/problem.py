@@ -100,6 +100,10 @@ class Problem:
             return product
         return statistics.gram_apply(self.rows, V)
 
+    def measure(self, V: Array) -> Array:
+        """Return X'X V by a pass over the data as they are stored, or with the matrix given: for certificates."""
+        return self.S @ V if self.S is not None else statistics.gram_apply(self.rows, V)
+
     @property
     def unit_squared(self) -> float:
         """What squares in the units of the user are multiplied by; infinite for the smallest."""

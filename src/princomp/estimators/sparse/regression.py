@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp._threads import single_blas_thread
+from princomp.certificates import regression_stationarity
 from princomp.estimators.sparse.penalised import weigh_and_fit
 from princomp.estimators.sparse.problem import Found, Problem
-from princomp.result import Result
+from princomp.result import Result, measured
 from princomp.solvers import amanpg, one_shot, regression, scatter
 
 Array = NDArray[Any]
@@ -59,6 +60,9 @@ def solve(problem: Problem) -> Found:
         # Their order is free: most variance first.
         order = np.argsort(-np.einsum("ij,ij->j", A, S.apply(B)), kind="stable")
         A, B, alpha = A[:, order], B[:, order], alpha[order]
+    SA, SB = np.hsplit(problem.measure(np.hstack([A, B])), 2)
+    fixed = solver == "one-shot"
+    result = measured(result, regression_stationarity(A, B, SA, SB, alpha=alpha, ridge=ridge, fixed=fixed))
     if np.isinf(ridge):  # B carries the units of S here
         B_given, objective = as_given(B), as_given(as_given(result.objective))
         return Found(B, {"A": A, "B": B_given}, float(objective), result, as_given(alpha))
