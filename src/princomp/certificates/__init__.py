@@ -22,6 +22,7 @@ from princomp.certificates.principal import (
     spectral,
     taken_off,
 )
+from princomp.certificates.reconstruction import reconstruction_steps
 from princomp.certificates.regression import regression_stationarity
 from princomp.certificates.sparse import Verification, verify
 
@@ -46,6 +47,7 @@ __all__ = [
     "nonnegative_value",
     "principal_components",
     "probe",
+    "reconstruction_steps",
     "regression_stationarity",
     "slope_scale",
     "spectral",

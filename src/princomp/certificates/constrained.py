@@ -53,7 +53,7 @@ def constrained_stationarity(
     [0.0, 0.0]
     """
     bounds = np.broadcast_to(bounds, V.shape[1])
-    images, taken, shifts = _deflated(gram, V, kind)
+    images, taken, shifts = deflated_images(gram, V, kind)
     left = float(squares.sum()) - np.cumsum(taken) + taken
     lengths = np.zeros(V.shape[1])
     for j, v in enumerate(V.T):
@@ -64,7 +64,7 @@ def constrained_stationarity(
     return lengths
 
 
-def _deflated(gram: Operator, V: Array, kind: str) -> tuple[Array, Array, Array]:
+def deflated_images(gram: Operator, V: Array, kind: str) -> tuple[Array, Array, Array]:
     """Return S_j v_j (p, k), S_j being what the components before v_j leave of S, by one product with S.
 
     And what each takes from the trace, (k,), and a number that makes each S_j positive semidefinite when added to its

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from princomp import certificates
 from princomp.data import Centered, Rows, budget, statistics
 from princomp.data.signature import Signature, require_unchanged
-from princomp.estimators.spectrum import Spectrum
+from princomp.estimators.spectrum import Spectrum, signs
 from princomp.estimators.standardise import standardise
 from princomp.losses import Loss, Squared
 from princomp.penalties import Penalty, Zero
-from princomp.result import Certificate, Result, run
+from princomp.result import Certificate, Result, measured, run
 from princomp.solvers import eigh, leading, optimize, svd
 
 Array = NDArray[Any]
@@ -240,11 +240,13 @@ def by_optimize(problem: Problem) -> Spectrum:
     result = problem.drive(steps, begin, tol=problem.tol, max_iter=limit, keep=("w", "component"))
     V = optimize.components(result.value, k).T
     values = np.maximum(optimize.captured(apply, V), 0.0)
-    if squared and plain:
-        order = np.argsort(values)[::-1]
-        V, values = V[:, order], values[order]
-    else:
+    if not (squared and plain):
+        V = V * signs(V)  # as they are returned: a penalty may tell w from -w
+        lengths = certificates.reconstruction_steps(X, V, loss=loss, penalty=penalty, total=problem.total)
+        result = measured(result, float(lengths.max()), {"residuals": lengths})
         return Spectrum("optimize", values, V, problem.total, result.certificate, result)
+    order = np.argsort(values)[::-1]
+    V, values = V[:, order], values[order]
     floor = certificates.floor_of_data(X, values)
     left = problem.total - float(values.sum()) + float(floor.max())
     left_out = certificates.probe(apply, V, values, problem.tol, rng, floor=float(floor[-1]), left=left)

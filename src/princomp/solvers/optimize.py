@@ -12,37 +12,22 @@ Anderson extrapolation (Walker & Ni, SIAM J. Numer. Anal. 2011) is taken when it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.data import Centered
-from princomp.losses import Loss
+from princomp.certificates.reconstruction import Evaluate, Smooth, majorise, step_residual
+from princomp.certificates.reconstruction import any_loss as any_loss  # beside `squared_loss`
 from princomp.penalties import Penalty, Zero
 from princomp.result import State, Value
 
 Array = NDArray[Any]
 
 MEMORY = 6  # steps that the extrapolation looks back on
-MAX_DOUBLINGS = 60
-# A step shorter than tol means an angle to the optimum of tol over the relative gap; allow for a gap of one percent.
-GAP = 0.01
 MAX_STEPS = 1000  # after which a component is left where it is, so that the next can be found
-# Below this share of |X|^2 a gradient is rounding: nothing is left to find.
-NOTHING = 1e-13
 # F itself is known to this share of |X|^2.
 ROUNDING = 2 * np.finfo(np.float64).eps
-
-
-class Smooth(NamedTuple):
-    """f at a point: its value and its gradient."""
-
-    value: float
-    gradient: Array
-
-
-Evaluate = Callable[[Array, Array], Smooth]  # (w, components found before) -> f at w
 
 
 def squared_loss(apply: Callable[[Array], Array], total: float) -> Evaluate:
@@ -70,26 +55,6 @@ def _deflated(apply: Callable[[Array], Array], W: Array, w: Array) -> Array:
 def captured(apply: Callable[[Array], Array], V: Array) -> Array:
     """Return what each column of V takes out of |X|^2, given those before it, (k,)."""
     return np.array([_deflated(apply, V[:, :j].T, V[:, j]) @ V[:, j] for j in range(V.shape[1])])
-
-
-def any_loss(X: Centered, loss: Loss) -> Evaluate:
-    """Return f(w; W) = sum rho(Z - Z w w') for any loss, by a pass over the data."""
-    dense = X.in_dense_tiles()
-
-    def evaluate(w: Array, W: Array) -> Smooth:
-        value, gradient = dense.reduce(_loss_and_gradient, loss, w, W)
-        return Smooth(float(value), gradient)
-
-    return evaluate
-
-
-def _loss_and_gradient(Z: Array, rows: slice, loss: Loss, w: Array, W: Array) -> tuple[Array, Array]:
-    for found in W:
-        Z = Z - np.outer(Z @ found, found)
-    scores = Z @ w
-    residual = Z - np.outer(scores, w)
-    slope = loss.gradient(residual)
-    return np.asarray(loss.value(residual)), -(Z.T @ (slope @ w)) - slope.T @ scores
 
 
 def start(starts: Array) -> Value:
@@ -161,12 +126,12 @@ def optimize(
         W, w = value["found"], value["next"]
         here = evaluate(w, W)
         objective = here.value + penalty.value(w)
-        if np.linalg.norm(here.gradient) <= NOTHING * total:
-            image, L = _sphere_prox(np.zeros(p), penalty, w), 0.0
-        else:
-            image, L = _majorise(evaluate, penalty, here, w, W, float(value["lipschitz"]), concave)
+        image, L = majorise(evaluate, here, w, W, penalty, total, concave=concave, L=float(value["lipschitz"]))
         complete = len(W) == k - 1
-        residual = float(np.linalg.norm(image - w)) / (GAP if concave else 1.0)
+        residual = step_residual(image, w, concave=concave)
+        if residual <= tol and not concave:  # L has a past here; the certificate's has none
+            image_anew, _ = majorise(evaluate, here, w, W, penalty, total, concave=concave)
+            residual = max(residual, step_residual(image_anew, w, concave=concave))
         points, images = _remember(value["points"], w), _remember(value["images"], image)
         # A step that changes F by less than its rounding must not end the descent (a concave f never rises).
         highest = np.inf if concave else objective + ROUNDING * total
@@ -208,40 +173,6 @@ def _best(
 
 def _value(evaluate: Evaluate, penalty: Penalty, w: Array, W: Array) -> float:
     return evaluate(w, W).value + penalty.value(w)
-
-
-def _majorise(
-    evaluate: Evaluate, penalty: Penalty, here: Smooth, w: Array, W: Array, L: float, concave: bool
-) -> tuple[Array, float]:
-    """Return the minimiser of the majoriser at w, and the L that made it one."""
-    if concave:
-        return _sphere_prox(-here.gradient, penalty, w), 0.0
-    L = max(L, 1e-3 * float(np.linalg.norm(here.gradient)))
-    for _ in range(MAX_DOUBLINGS):
-        new = _sphere_prox(L * w - here.gradient, penalty, w)
-        step = new - w
-        bound = here.value + float(here.gradient @ step) + 0.5 * L * float(step @ step)
-        if evaluate(new, W).value <= bound + 4 * np.finfo(float).eps * abs(here.value):
-            return new, L
-        L *= 2
-    return w, L
-
-
-def _sphere_prox(z: Array, penalty: Penalty, w: Array) -> Array:
-    """Return the unit vector that minimises -z'v + h(v): the prox, normalised.
-
-    If the penalty takes everything away, the best unit vector is a coordinate axis: that of the largest |z| (or, with
-    nothing to go by, of the largest |w|).
-    """
-    v = penalty.prox(z, 1.0)
-    size = float(np.linalg.norm(v))
-    if size > 0:
-        return v / size
-    guide = z if z.any() else w
-    axis = np.zeros_like(z)
-    j = int(np.argmax(np.abs(guide)))
-    axis[j] = 1.0 if guide[j] >= 0 else -1.0
-    return axis if penalty.value(axis) < penalty.value(w) or z.any() else w
 
 
 def _remember(past: Array, item: Array) -> Array:
