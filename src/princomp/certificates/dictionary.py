@@ -64,15 +64,15 @@ def dictionary_kkt(
     >>> dictionary_kkt(X.T @ Y, X @ D, Y, D, alpha=1.0)
     (0.0, 0.0)
     """
-    G, H = XtY - D @ (Y.T @ Y), XD - Y @ (D.T @ D)
+    G, Q = XtY - D @ (Y.T @ Y), D.T @ D
     if penalty is None:
         of_loadings = _l1_violation(G, D, np.broadcast_to(alpha, D.shape[1]), nonnegative, XtY)
     else:
         of_loadings = _prox_violation(G, D, penalty, nonnegative, np.einsum("ij,ij->j", Y, Y), XtY)
     if code_alpha is None:
-        of_codes = _ball_violation(H, Y, radius, nonnegative_codes, np.einsum("ij,ij->j", D, D), XD)
+        of_codes = _ball_violation(XD, Y, Q, radius, nonnegative_codes)
     else:
-        of_codes = _l1_violation(H, Y, np.broadcast_to(code_alpha, Y.shape[1]), nonnegative_codes, XD)
+        of_codes = _l1_violation(XD - Y @ Q, Y, np.broadcast_to(code_alpha, Y.shape[1]), nonnegative_codes, XD)
     return of_loadings, of_codes
 
 
@@ -98,13 +98,18 @@ def _prox_violation(G: Array, D: Array, penalty: Penalty, nonnegative: bool, cur
     return _ratio(largest, float(np.abs(slopes).max()))
 
 
-def _ball_violation(H: Array, Y: Array, radius: float, nonnegative: bool, curvature: Array, images: Array) -> float:
-    target = Y * curvature + H
+def _ball_violation(XD: Array, Y: Array, Q: Array, radius: float, nonnegative: bool) -> float:
+    curvature = np.diag(Q)
+    target = XD - Y @ (Q - np.diag(curvature))  # Y |D_j|^2 + H; there may be many rows, so few copies of them
     if nonnegative:
-        target = np.maximum(target, 0.0)
-    inside = np.minimum(1.0, _ratios(radius * curvature, np.linalg.norm(target, axis=0)))
-    step = np.linalg.norm(Y * curvature - target * inside, axis=0)
-    return _ratio(float(step.max()), float(np.linalg.norm(images, axis=0).max()))
+        np.maximum(target, 0.0, out=target)
+    target *= np.minimum(1.0, _ratios(radius * curvature, _lengths(target)))
+    target -= Y * curvature
+    return _ratio(float(_lengths(target).max()), float(_lengths(XD).max()))
+
+
+def _lengths(A: Array) -> Array:
+    return np.sqrt(np.einsum("ij,ij->j", A, A))
 
 
 def _ratios(a: Array, b: Array) -> Array:

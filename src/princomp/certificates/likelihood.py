@@ -55,6 +55,46 @@ class Surface(Protocol):
         """Return what the log-likelihood gains by a step (d,)."""
 
 
+def step_gain(
+    expect: Callable[[Any], tuple[Any, float]], maximise: Callable[[Any, Any], Any], model: Any, *, cells: float
+) -> float:
+    """Return what one step of expectation maximisation gains from a model, for each observed cell.
+
+    Where there is a slope the step gains, so that none is left where it gains nothing. It is no bound: a slope along
+    which steps are short gains little each time, and a saddle gains nothing.
+
+    Parameters
+    ----------
+    expect : callable
+        model -> what the M-step needs, and the log-likelihood of the model, by a pass over the rows.
+    maximise : callable
+        (what the E-step found, model) -> the model after the step.
+    model : object
+        The answer.
+    cells : float
+        How many cells are observed.
+
+    Returns
+    -------
+    float
+        At least 0.
+
+    Examples
+    --------
+    The mean of three numbers, and a model that has another one:
+
+    >>> from princomp.certificates.likelihood import step_gain
+    >>> rows = [1.0, 2.0, 6.0]
+    >>> def expect(mean):
+    ...     return sum(rows), -0.5 * sum((x - mean) ** 2 for x in rows)
+    >>> [step_gain(expect, lambda total, mean: total / 3, mean, cells=3) for mean in (3.0, 4.0)]
+    [0.0, 0.5]
+    """
+    found, before = expect(model)
+    _, after = expect(maximise(found, model))
+    return max(after - before, 0.0) / cells
+
+
 def local_maximum(
     surface: Surface, *, cells: float, rows: float, tol: float, random_state: int = 0
 ) -> tuple[Certificate, Array | None]:

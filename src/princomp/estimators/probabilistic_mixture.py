@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from princomp.certificates.likelihood import step_gain
 from princomp.data import Centered, Rows, statistics
 from princomp.estimators.base import Estimator, check_count
 from princomp.estimators.probabilistic_fit import (
@@ -29,7 +30,7 @@ from princomp.estimators.probabilistic_fit import (
 from princomp.estimators.probabilistic_together import never_together
 from princomp.estimators.spectrum import signs
 from princomp.progress import watch, with_callbacks
-from princomp.result import Result, State
+from princomp.result import Result, State, measured
 from princomp.solvers import probabilistic, probabilistic_mixture
 from princomp.solvers.probabilistic_em import Data
 from princomp.solvers.probabilistic_mixture import Limits, Mixture, responsibilities
@@ -37,7 +38,8 @@ from princomp.solvers.probabilistic_mixture import Limits, Mixture, responsibili
 Array = NDArray[Any]
 
 SAMPLE = 5000  # rows from which the starts are guessed
-MEANING = "as estimated from the last steps; whether it is a maximum was not looked at"
+ESTIMATED = "as estimated from the last steps; whether it is a maximum was not looked at"
+MEASURED = "the gain of one further step, for each cell; whether it is a maximum was not looked at"
 RESOLVED = (8 * np.finfo(np.float64).eps) ** 2  # of the square of the data: variance below this is rounding
 
 
@@ -91,8 +93,9 @@ class ProbabilisticPCAMixture(Estimator):
         ``value`` ("share", "W", "mean", "noise"), ``objective`` (the log-likelihood), ``certificate``, ``status``, and
         in ``history.objective`` the log-likelihood after each step.
     certificate_ : Certificate
-        The gain left, estimated from the last steps. A mixture's likelihood has many maxima and saddles: this is one of
-        them, and which of the two it is was not looked at.
+        The gain of one further step, for each observed cell, measured on the model that is returned (if EM was ended
+        early, the gain left as estimated from its last steps; it is in ``details["estimated gain"]``, too). A mixture's
+        likelihood has many maxima and saddles: this is one of them, and which of the two it is was not looked at.
 
     See Also
     --------
@@ -190,6 +193,7 @@ class ProbabilisticPCAMixture(Estimator):
             )
         check_unchanged(data, getattr(self, "feature_names_in_", None))
         self._keep(result, data.moments.mean, data.unit, data.moments.cells, rows.dtype)
+        self._certify(data, limits)
         self.n_samples_ = n
 
     def _starts(self, X: Centered, weight: Array | None, floor: float) -> list[Mixture]:
@@ -223,10 +227,22 @@ class ProbabilisticPCAMixture(Estimator):
         result.history.objective = [value + cells * np.log(unit) for value in result.history.objective]
         self.log_likelihood_ = result.objective + cells * np.log(unit)
         value = {"share": share, "W": axes * sizes[:, None, :], "mean": self._means, "noise": noise}
-        certificate = replace(result.certificate, details={"meaning": MEANING})
-        self.result_ = replace(result, value=value, objective=self.log_likelihood_, certificate=certificate)
-        self.certificate_ = self.result_.certificate
+        self.result_ = replace(result, value=value, objective=self.log_likelihood_)
         self.n_iter_ = result.n_iter
+
+    def _certify(self, data: Data, limits: Limits) -> None:
+        """Measure, if EM ended by itself, what one further step gains from the model that is returned."""
+        result, unit, about = self.result_, data.unit, data.moments.mean
+        share, W, means, noise = (result.value[name] for name in ("share", "W", "mean", "noise"))
+        if result.status:
+            model = Mixture(share, W * unit, (means - about) * unit, noise * unit * unit)
+            expect = partial(probabilistic_mixture.expect, data.around(), weight=data.weight)
+            maximise = partial(probabilistic_mixture.maximise_all, limits=limits)
+            gain = step_gain(expect, maximise, model, cells=limits.cells)
+            result = measured(result, gain, {"meaning": MEASURED, "estimated gain": result.certificate.residual})
+        else:
+            result = replace(result, certificate=replace(result.certificate, details={"meaning": ESTIMATED}))
+        self.result_, self.certificate_ = result, result.certificate
 
     # Using the fit
 

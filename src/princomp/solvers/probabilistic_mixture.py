@@ -151,13 +151,13 @@ def em(X: Centered, value: Value, *, weight: Array | None, limits: Limits) -> It
         gain = objective - last
         residual = max(gain, 0.0) * ratio / (1 - ratio) / limits.cells if np.isfinite(gain) else np.inf
         last, iteration = objective, iteration + 1
-        following = _maximise(found, mixture, limits)
+        following = maximise_all(found, mixture, limits)
         named = {"objective": np.array(objective), "gain": np.array(gain), "iteration": np.array(iteration)}
         yield State(mixture.named() | following.named("_next") | named, objective, residual, iteration)
         mixture = following
 
 
-def _maximise(found: list[Sums], mixture: Mixture, limits: Limits) -> Mixture:
+def maximise_all(found: list[Sums], mixture: Mixture, limits: Limits) -> Mixture:
     """Return the M-step; a cluster to which hardly a row belongs stays where it is."""
     totals = np.array([float(each.total) for each in found])
     after = []

@@ -50,7 +50,7 @@ def solve(problem: Problem) -> Found:
         alpha, result = weigh_and_fit(problem, largest, unit, fit, again=fit)
     Y, D = result.value["Y"], result.value["D"]
     if R is not None and problem.X is not None:
-        Y = begin.recover(Products.of(problem.rows if problem.array is None else problem.array), R, Y, radius)
+        Y = begin.recover(Products.of(problem.rows), R, Y, radius)
     result = measured(result, _residual(problem, _terms(problem, alpha, codes, radius), R, Y, D))
     value = {"Y": Y / unit if only_codes else Y, "D": D if only_codes else D / unit}
     return Found(
@@ -100,8 +100,7 @@ def _products(problem: Problem, *, only_the_ball: bool) -> tuple[Products, Array
         R = begin.factor(problem.scatter)
         return Products.of(R), R
     n, p = problem.rows.shape
-    whole = problem.array
-    if only_the_ball and (whole is None or begin.factor_pays(n, p, problem.k)) and problem.scatter is not None:
+    if only_the_ball and (begin.factor_pays(n, p, problem.k) or problem.array is None) and problem.scatter is not None:
         R = begin.factor(problem.scatter)
         return Products.of(R), R
-    return Products.of(problem.rows if whole is None else whole), None
+    return Products.of(problem.rows if problem.array is None else problem.array), None
