@@ -22,9 +22,12 @@ def constrained_stationarity(
 ) -> Array:
     """Return how far each component is from a stationary point, given those before it.
 
-    It is |v+ - v|, v+ being the maximiser over C of z'Sv: 0 means that no small step within C leads higher. What
-    "hotelling" leaves may have negative eigenvalues; then S + sI is taken, which has none, and the same stationary
-    points. A component of zeros is right if nothing but rounding is left, else its number is 1.
+    With z = Sv and v+ the maximiser of z'v over C it is |v+ - v|: 0 means that no small step within C leads higher.
+    Where entries of z tie there are many maximisers; v is one of them if z'v = z'v+, so that sqrt(2 z'(v+ - v) / z'v+),
+    which for a round C is the same length, counts if it is smaller. So does, in any case, by how much |v|_2 is not 1
+    and |v|_1 is above the bound. What "hotelling" leaves may have negative eigenvalues; then S + sI is taken, which has
+    none, and the same stationary points. A component of zeros is right if nothing but rounding is left, else its
+    number is 1.
 
     Parameters
     ----------
@@ -58,10 +61,19 @@ def constrained_stationarity(
     lengths = np.zeros(V.shape[1])
     for j, v in enumerate(V.T):
         if v.any():
-            lengths[j] = np.linalg.norm(maximiser(images[:, j] + shifts[j] * v, float(bounds[j])) - v)
+            lengths[j] = _step(images[:, j] + shifts[j] * v, v, float(bounds[j]))
         else:
             lengths[j] = float(left[j] > NOTHING * len(v) * float(squares.max()))
     return lengths
+
+
+def _step(z: Array, v: Array, bound: float) -> float:
+    """Return the length of the step from v to a maximiser of z'v over C, and at least how far v is from C."""
+    best = maximiser(z, bound)
+    highest, length = float(z @ best), float(np.linalg.norm(best - v))
+    if highest > 0:
+        length = min(length, float(np.sqrt(2 * max(float(z @ (best - v)), 0.0) / highest)))
+    return max(length, abs(float(np.linalg.norm(v)) - 1), float(np.abs(v).sum()) / bound - 1)
 
 
 def deflated_images(gram: Operator, V: Array, kind: str) -> tuple[Array, Array, Array]:

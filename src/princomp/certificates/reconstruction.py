@@ -106,12 +106,10 @@ def majorise(
     away any linear function may happen to lie above f.
     """
     slope = float(np.linalg.norm(here.gradient))
-    if slope <= NOTHING * total:
-        return _sphere_prox(np.zeros_like(w), penalty, w), 0.0
     if concave:
-        return _sphere_prox(-here.gradient, penalty, w), 0.0
+        return _sphere_prox(-here.gradient if slope > NOTHING * total else np.zeros_like(w), penalty, w), 0.0
     growth, farthest = (4.0, NEARBY) if L is None else (2.0, np.inf)
-    L = max(L or 0.0, LEAST * slope)
+    L = max(L or 0.0, LEAST * slope, NOTHING * total)  # other losses have no slope along w: it may be 0
     for _ in range(MAX_TRIES):
         new = _sphere_prox(L * w - here.gradient, penalty, w)
         step = new - w
