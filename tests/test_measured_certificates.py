@@ -227,10 +227,13 @@ def test_sparse_components(method, data):
 @pytest.mark.parametrize("method", SPARSE)
 @pytest.mark.parametrize("scale", [False, True])
 def test_a_matrix_in_place_of_rows(method, scale):
-    make, _ = SPARSE[method]
-    sparse = make(random_state=0, scale=scale).fit_covariance(np.cov(table().T), n_samples=N)
+    make, formula = SPARSE[method]
+    S = np.cov(table().T)
+    sparse = make(random_state=0, scale=scale).fit_covariance(S, n_samples=N)
     assert sparse.certificate_.holds
-    assert sparse.certificate_.residual > 0
+    R = np.linalg.cholesky((N - 1) * S).T  # codes are those of R
+    R = R / np.sqrt(np.diag(S)) if scale else R
+    assert_the_same(sparse.certificate_.residual, formula(R, sparse))
 
 
 def forged(method, Z, sparse):
