@@ -35,7 +35,7 @@ def choose_solver(n: int, p: int, k: int) -> str:
     n and p at most 500                  svd        exact to the last digit, and costs nothing
     the smaller side at most 1000        eigh       one pass and a small eigenproblem
     k above an eighth of that side       eigh       few vectors are no saving any more
-    otherwise                            krylov     a few passes with k / 2 vectors each
+    otherwise                            krylov     a few passes with eight vectors each
     ===================================  =========  =================================================
     """
     if max(n, p) <= 500:
