@@ -410,7 +410,7 @@ class SparsePCA(Estimator):
         self.nonzeros_ = (V != 0).sum(axis=0)
         self.alpha_ = found.alpha
         # S V, S the covariance in safe units: all kinds of variance follow.
-        self._images, self._unit = problem.gram_apply(V) / freedom, problem.unit
+        self._images, self._unit = problem.images(V) / freedom, problem.unit
         with np.errstate(over="ignore"):
             self.explained_variance_ = self.explained_variance().astype(dtype)
         share = explained_variance(self._images, V) / (problem.total / freedom if problem.total > 0 else 1.0)

@@ -7,7 +7,8 @@ e ~ N(0, noise_c I_p). Objective: the log-likelihood of the observed cells,
 
 E-step: responsibilities, r_nc = share_c N(x_n; c) / sum_c' share_c' N(x_n; c'), and for each cluster the sums of
 `probabilistic` with rows weighted by them. M-step: share_c = mean of r_nc, and that of `probabilistic_em` for each
-cluster. Neither lowers L. What L still has to gain is estimated from the ratio of its last two gains (Aitken).
+cluster. Neither lowers L. What L still has to gain is estimated from the ratio of its last two gains (Aitken), and not
+as less than the last of them.
 
 L has no bound where a cluster shrinks to k + 1 rows, or to rows of one subspace: noise is kept above what its cluster's
 own variance resolves, a cluster of so few rows stays as it is, and starts that lead there are taken last.
@@ -149,7 +150,8 @@ def em(X: Centered, value: Value, *, weight: Array | None, limits: Limits) -> It
         found, objective = expect(X, mixture, weight)
         ratio = min(max((objective - last) / gain, 0.0), SLOWEST) if np.isfinite(gain) and gain > 0 else SLOWEST
         gain = objective - last
-        residual = max(gain, 0.0) * ratio / (1 - ratio) / limits.cells if np.isfinite(gain) else np.inf
+        # Gains fall by about the same ratio each time only near the end; early on the next may be as large as the last.
+        residual = max(gain, 0.0) * max(ratio / (1 - ratio), 1.0) / limits.cells if np.isfinite(gain) else np.inf
         last, iteration = objective, iteration + 1
         following = maximise_all(found, mixture, limits)
         named = {"objective": np.array(objective), "gain": np.array(gain), "iteration": np.array(iteration)}

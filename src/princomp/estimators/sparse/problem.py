@@ -104,6 +104,10 @@ class Problem:
         """Return X'X V by a pass over the data as they are stored, or with the matrix given: for certificates."""
         return self.S @ V if self.S is not None else statistics.gram_apply(self.rows, V)
 
+    def images(self, V: Array) -> Array:
+        """Return X'X V, by X'X only if that is there already."""
+        return self.gram_apply(V) if "scatter" in self.__dict__ else self.measure(V)
+
     @property
     def unit_squared(self) -> float:
         """What squares in the units of the user are multiplied by; infinite for the smallest."""

@@ -70,8 +70,8 @@ def solve(problem: Problem) -> Found:
 
 
 def _scatter(problem: Problem) -> scatter.Scatter:
-    if problem.scatter is not None:
-        return scatter.Matrix(problem.scatter)
+    if problem.S is not None:
+        return scatter.Matrix(problem.S)
     return scatter.of_rows(problem.rows) if problem.array is None else scatter.of_array(problem.array)
 
 
