@@ -191,9 +191,9 @@ class ProbabilisticPCAMixture(Estimator):
                 UserWarning,
                 stacklevel=4,
             )
-        check_unchanged(data, getattr(self, "feature_names_in_", None))
         self._keep(result, data.moments.mean, data.unit, data.moments.cells, rows.dtype)
         self._certify(data, limits)
+        check_unchanged(data, getattr(self, "feature_names_in_", None))
         self.n_samples_ = n
 
     def _starts(self, X: Centered, weight: Array | None, floor: float) -> list[Mixture]:
