@@ -92,7 +92,6 @@ VARIANCE = 1e-5  # relative error of each variance
 LEFT_OUT_LIMIT = 0.10  # the most that may be stated as possibly left out, relative to the last kept
 MISS_LIMIT = 1e-3  # the largest probability of a miss that may be stated
 FLOOR_LIMIT = 1e-12  # the largest floor that may be stated, relative to the leading variance: 4500 eps of float64
-FLOOR_LIMIT_SPARSE = 1e-10  # the mean is taken off products with sparse data only afterwards: eps n mean^2 is unknown
 FLOOR_LIMIT_FLOAT32_MATRIX = 1e-4  # of a covariance that is given in float32: a thousand of its eps
 
 
@@ -113,7 +112,6 @@ class Table:
     center: bool = True
     scale: bool = False
     matrix: bool = False
-    sparse: bool = False  # given as a sparse matrix
 
     @cached_property
     def rows(self):
@@ -202,8 +200,7 @@ def faults(table, pca):
     ratio = np.asarray(pca.explained_variance_ratio_, dtype=float) * table.total
     error, across = np.abs(V.T @ V - np.eye(table.k)).max(), table.largest_across(V)
     most = stated[-1] * (1 + left_out)
-    limit = FLOOR_LIMIT_SPARSE if table.sparse else FLOOR_LIMIT
-    limit = FLOOR_LIMIT_FLOAT32_MATRIX if table.matrix and table.X.dtype == np.float32 else limit
+    limit = FLOOR_LIMIT_FLOAT32_MATRIX if table.matrix and table.X.dtype == np.float32 else FLOOR_LIMIT
     trials = {
         f"V'V - I has {error:.1e}": error > ORTHONORMAL + 2 * u,
         f"variances off by {_worst(stated, true)}": np.any(np.abs(stated - true) > margin(true, floor)),
@@ -333,7 +330,6 @@ def _pca_problem(make, family, seed, rng):
         form = "array"
     if form == "float32":
         table.X = table.X.astype(np.float32)
-    table.sparse = form in ("csr", "csc")
     return PcaProblem(family, seed, table, form, solver)
 
 
