@@ -25,14 +25,22 @@ def test_sparse_gram_equals_its_twin(dtype, index, columns):
     X = sp.csr_array((X.data, X.indices.astype(index), X.indptr.astype(index)), shape=X.shape)
     X.data.flags.writeable = False
     V = rng.standard_normal((70, columns)).astype(dtype)
-    twin = X.T @ (X @ V)
-    assert np.abs(sparse_gram(X, V) - twin).max() <= 20 * np.finfo(dtype).eps * np.abs(twin).max()
+    along = rng.standard_normal(columns).astype(dtype)
+    scores = np.empty((300, columns), dtype)
+    product, sums = sparse_gram(X, V, along, scores)
+    Z = X.astype(np.float64) @ V.astype(np.float64) - along
+    close = 20 * np.finfo(dtype).eps
+    assert np.abs(scores - Z).max() <= close * np.abs(Z).max()
+    assert np.abs(product - X.T @ Z).max() <= close * np.abs(X.T @ Z).max()
+    assert np.abs(sums - Z.sum(axis=0)).max() <= close * np.abs(Z).sum(axis=0).max()
 
 
 def test_empty_rows_and_no_rows():
-    V = np.ones((5, 3))
-    assert not sparse_gram(sp.csr_array((4, 5)), V).any()
-    assert not sparse_gram(sp.csr_array((0, 5)), V).any()
+    V, along = np.ones((5, 3)), np.array([1.0, 2.0, 3.0])
+    for n in (4, 0):
+        product, sums = sparse_gram(sp.csr_array((n, 5)), V, along)
+        assert not product.any()
+        assert (sums == -n * along).all()
 
 
 def test_every_module_of_kernels_is_listed_and_loads():

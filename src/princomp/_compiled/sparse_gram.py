@@ -1,7 +1,7 @@
-"""X'(X V) for a sparse X in CSR form, row by row: each row is read once, and is still in the cache when used again.
+"""X'(X V - 1 b') for a sparse X in CSR form: each row is read once, and is still in the cache when it is used again.
 
 Eight columns of V and the same eight of the result lie side by side, in float32 in one cache line, so that an index
-costs one line from memory. Twin: ``X.T @ (X @ V)``.
+costs one line from memory. Twin: ``X.T @ (X @ V - b)``.
 """
 
 from __future__ import annotations
@@ -19,28 +19,36 @@ CACHE_LINE = 64
 
 
 @kernel
-def _accumulate(indptr: Array, indices: Array, data: Array, pairs: Array, scores: Array) -> None:
-    """Add to pairs (p, 2, 8), V at [:, 0], X'(X V) at [:, 1]; keep X V in scores (n, 8), unless these are empty."""
+def _accumulate(indptr: Array, indices: Array, data: Array, pairs: Array, ends: Array, scores: Array) -> None:
+    """Add to pairs (p, 2, 8), V at [:, 0], X'Z at [:, 1], where Z = X V + 1 b', b at ends[0]; put Z'1 into ends[1].
+
+    Z is kept in scores (n, 8), unless these are empty.
+    """
     keep = len(scores) > 0
+    one = spread(data.dtype.type(1))
+    total = spread(data.dtype.type(0))
     for i in range(len(indptr) - 1):
         begin, end = indptr[i], indptr[i + 1]
-        score = spread(data.dtype.type(0))
+        score = load(ends, 0)
         for j in range(begin, end):
             score = fused(spread(data[j]), load(pairs, 2 * COUNT * np.intp(indices[j])), score)
+        total = fused(one, score, total)
         if keep:
             store(scores, COUNT * i, score)
         for j in range(begin, end):
             at = 2 * COUNT * np.intp(indices[j]) + COUNT
             store(pairs, at, fused(spread(data[j]), score, load(pairs, at)))
+    store(ends, COUNT, total)
 
 
-def sparse_gram(X: Any, V: Array, scores: Array | None = None) -> Array:
-    """Return X'(X V) for CSR X (n, p) and V (p, b) of the same dtype; indices must lie within 0 and p.
+def sparse_gram(X: Any, V: Array, along: Array, scores: Array | None = None) -> tuple[Array, Array]:
+    """Return X'Z (p, b) and Z'1 (b,), with Z = X V - 1 along', for CSR X (n, p), V (p, b), ``along`` (b,) of one dtype.
 
-    ``scores`` (n, b), if given, receives X V.
+    Indices must lie within 0 and p. ``scores`` (n, b), if given, receives Z.
     """
     p, b = V.shape
-    out = np.empty((p, b), V.dtype)
+    out, sums = np.empty((p, b), V.dtype), np.empty(b, V.dtype)
+    ends = np.empty((2, COUNT), V.dtype)
     kept = np.empty((0 if scores is None else X.shape[0], COUNT), V.dtype)
     room = np.empty(2 * COUNT * p + CACHE_LINE // V.itemsize, V.dtype)
     first = -room.ctypes.data % CACHE_LINE // V.itemsize
@@ -52,11 +60,13 @@ def sparse_gram(X: Any, V: Array, scores: Array | None = None) -> Array:
         width = min(COUNT, b - begin)
         pairs[...] = 0
         pairs[:, 0, :width] = V[:, begin : begin + width]
-        _accumulate(*parts, pairs, kept)
-        out[:, begin : begin + width] = pairs[:, 1, :width]
+        ends[0] = 0
+        ends[0, :width] = -along[begin : begin + width]
+        _accumulate(*parts, pairs, ends, kept)
+        out[:, begin : begin + width], sums[begin : begin + width] = pairs[:, 1, :width], ends[1, :width]
         if scores is not None:
             scores[:, begin : begin + width] = kept[:, :width]
-    return out
+    return out, sums
 
 
 def warm_up() -> None:
@@ -64,4 +74,4 @@ def warm_up() -> None:
     from scipy.sparse import csr_array
 
     for dtype in (np.float32, np.float64):
-        sparse_gram(csr_array(np.eye(2, dtype=dtype)), np.eye(2, dtype=dtype))
+        sparse_gram(csr_array(np.eye(2, dtype=dtype)), np.eye(2, dtype=dtype), np.zeros(2, dtype))

@@ -127,22 +127,29 @@ def floor_of_data(X: Centered, values: Array) -> Array:
     """Return what rounding leaves unknown of eigenvalues (k,) of X'X that are measured by products with X.
 
     Scores are known to some eps of the largest singular value s_1, so that a value s^2 is known to 2 s d + d^2 with d =
-    some eps s_1. The mean is a rounded number, too: that counts from offsets of 1e10 on.
+    some eps s_1; where a mean is taken off scores of sparse data, d has some eps of that, too. The mean is a rounded
+    number itself: that counts from offsets of 1e10 on.
     """
-    distance = ROUNDING * np.sqrt(max(X.shape)) * np.finfo(float).eps * np.sqrt(max(values.max(initial=0.0), 0.0))
+    largest = np.sqrt(max(X.shape) * max(values.max(initial=0.0), 0.0)) + np.sqrt(taken_off(X))
+    distance = ROUNDING * np.finfo(float).eps * largest
     floor: Array = 2 * np.sqrt(np.maximum(values, 0.0)) * distance + distance**2
     if X.mean is not None:
         rounded = np.finfo(float).eps * X.mean * (1.0 if X.factor is None else X.factor)
         floor = floor + X.shape[0] * float(rounded @ rounded)
-    return floor + ROUNDING * np.finfo(float).eps * taken_off(X)
+    return floor
 
 
 def taken_off(X: Centered) -> float:
-    """Return the sum of squares of the mean, where it is taken off products only afterwards: of sparse data."""
+    """Return the sum of squares of the mean, where it is taken off scores only afterwards: of sparse data."""
     if X.mean is None or not X.rows.sparse or X.dense_tiles:
         return 0.0
     mean = X.mean * (1.0 if X.factor is None else X.factor)
     return X.shape[0] * float(mean @ mean)
+
+
+def error_of_row_gram(X: Centered) -> float:
+    """Return what rounding leaves unknown of XX', beside eps of its norm: the squares of a mean cancel in it."""
+    return MATRIX_ROUNDING * np.finfo(float).eps * taken_off(X)
 
 
 def floor_of_matrix(size: int, values: Array, error: float = 0.0) -> Array:

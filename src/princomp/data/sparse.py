@@ -72,17 +72,17 @@ def _equal_work(indptr: Array, block_bytes: int) -> Array:
     return np.unique(np.concatenate([[0], np.searchsorted(indptr, wanted), [n]])) if n else np.array([0])
 
 
-def _gram_apply(block: Any, V: Array, scores: Array | None = None) -> Array:
-    """Return X'(X V) for a CSR block X; ``scores``, if given, receives X V."""
+def _gram_apply(block: Any, V: Array, along: Array, scores: Array | None = None) -> tuple[Array, Array]:
+    """Return X'Z and Z'1, with Z = X V - 1 along', for a CSR block X; ``scores``, if given, receives Z."""
     fast = kernels("sparse_gram") if block.nnz >= COMPILED_NONZEROS and block.dtype == V.dtype else None
     if fast is None:
         found = block @ V
-        product: Array = block.T @ found
+        found -= along
         if scores is not None:
             scores[:] = found
-        return product
-    product = fast.sparse_gram(block, V, scores)
-    return product
+        return block.T @ found, found.sum(axis=0)
+    both: tuple[Array, Array] = fast.sparse_gram(block, V, along, scores)
+    return both
 
 
 class CenteredSparse:
@@ -103,19 +103,16 @@ class CenteredSparse:
         return product
 
     def gram_apply(self, V: Array, scores: Array | None = None) -> Array:
-        """Return this block's part of X'X V, X all rows less *their* mean, without an (n, k) array of centred scores.
+        """Return this block's part of X'X V; ``scores`` (n, k), if given, receives its scores X V.
 
-        Over all blocks the column sums are n mean, so that X'X V = (uncentred) - n mean (mean' V). ``scores`` (n, k),
-        if given, receives this block's scores, centred.
+        The mean is taken off the scores, not off the product: a mean m times as large as the spread costs m eps, where
+        X'X V less n mean (mean' V) would cost m^2 eps.
         """
         mean, factor = self._mean.astype(V.dtype), self._factor[:, None].astype(V.dtype)
         scaled = np.multiply(factor, V, order="C")
-        product = _gram_apply(self._block, scaled, scores)
-        along = mean @ scaled
-        product -= np.outer(self.shape[0] * mean, along)
+        product, sums = _gram_apply(self._block, scaled, mean @ scaled, scores)
+        product -= np.outer(mean, sums)
         product *= factor
-        if scores is not None:
-            scores -= along
         return product
 
     def cross(self, other: CenteredSparse) -> Array:
