@@ -33,6 +33,7 @@ class DaskRows(Rows):
     """
 
     changeable = True
+    local = False
 
     def __init__(self, X: Any) -> None:
         if hasattr(X, "to_dask_array"):

@@ -69,6 +69,8 @@ class Rows(ABC):
         Sentences to show the user: what was left out, or taken in another way than expected.
     sparse : bool
         Whether blocks are CSR arrays.
+    local : bool
+        Whether a whole copy of the data may be made here; not of data that live on workers.
     changeable : bool
         Whether blocks are fetched from outside each time they are read, so that they may not be what they were.
     offsets : ndarray of int
@@ -82,6 +84,7 @@ class Rows(ABC):
     labels: Mapping[str, Array] = MappingProxyType({})
     notes: tuple[str, ...] = ()
     sparse: bool = False
+    local: bool = True
     changeable: bool = False
     offsets: Array
 
