@@ -170,7 +170,7 @@ def by_eigh(problem: Problem) -> Spectrum:
         return by_eigh_of_scatter(statistics.scatter(X), k, problem.total, problem.tol)
     values, V, K = eigh.eigh_of_rows(X, k)
     # XX' has the eigenvalues of X'X, and the scores are its eigenvectors.
-    scores = statistics.apply(X, V) / np.sqrt(np.where(values > 0, values, 1.0))
+    scores = np.asarray(statistics.apply(X, V)) / np.sqrt(np.where(values > 0, values, 1.0))
     floor = certificates.floor_of_matrix(p, values, certificates.error_of_row_gram(X))
     left_out = certificates.left_out_of_matrix(K, scores, values, problem.tol, float(floor[-1]))
     return _certified("eigh", problem, values, V, left_out, floor=floor)

@@ -131,13 +131,13 @@ class _Side:
 
     def own(self, V: Array) -> Array:
         """Return vectors (p, m), orthonormal, as orthonormal directions of this side."""
-        return np.linalg.qr(statistics.apply(self.X, V))[0] if self.by_rows else V
+        return np.linalg.qr(np.asarray(statistics.apply(self.X, V)))[0] if self.by_rows else V
 
 
 def _apply(X: Centered, by_rows: bool, V: Array) -> Array:
     """Return X'X V, or XX' V."""
     if by_rows:
-        product: Array = statistics.apply(X, statistics.apply_transpose(X, V))
+        product = np.asarray(statistics.apply(X, statistics.apply_transpose(X, V)))
         return product
     return statistics.gram_apply(X, V)
 
