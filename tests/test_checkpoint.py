@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
 from princomp.data import as_rows
@@ -224,3 +225,32 @@ def test_run_says_so_too(tmp_path):
 
     with pytest.raises(ValueError, match="cannot be written"):
         run(solver, {}, tol=1.0, max_iter=1, checkpoint=tmp_path / "missing" / "state.npz")
+
+
+def halving(value):
+    """A solver whose residual halves at each step; it has no step left once that is small."""
+    x = float(value["x"])
+    while x > 1e-3:
+        x /= 2
+        yield State({"x": np.array(x)}, x, x, int(-np.log2(x)))
+
+
+def test_a_run_interrupted_after_its_last_step_has_converged(tmp_path):
+    def interrupt(state):
+        if state.residual <= 0.3:
+            raise KeyboardInterrupt
+
+    start, how = {"x": np.array(1.0)}, {"tol": 0.3, "max_iter": 9, "checkpoint": tmp_path / "state"}
+    with pytest.raises(KeyboardInterrupt):
+        run(halving, start, callback=interrupt, **how)
+    found = run(halving, start, **how)
+    assert (found.status.code, found.n_iter) == ("converged", 2)  # and no further step, of which there may be none
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_residual_that_is_no_number_is_no_convergence():
+    def lost(value):
+        yield State(value, 0.0, np.nan, 1)
+
+    with pytest.warns(ConvergenceWarning):
+        assert not run(lost, {"x": np.array(1.0)}, tol=1.0, max_iter=5).status

@@ -223,14 +223,13 @@ def run(
     begin = time.monotonic()
     loaded = store.load()
     state = None if loaded is None else State(*loaded)  # the answer, if the solver has nothing left to do
-    steps = solver(start if state is None else state.value)
-    status = None
+    status = None if state is None else _converged(state, tol)  # a run may be interrupted after its last step
+    steps = solver(start if state is None else state.value) if status is None else ()
     try:
         for state in steps:
             history.record(state, time.monotonic() - begin, keep)
-            if state.residual <= tol:
-                status = Status("converged", f"Converged: residual {state.residual:.1e} is within tol {tol:.0e}.")
-            elif state.iteration >= max_iter:
+            status = _converged(state, tol)
+            if status is None and state.iteration >= max_iter:
                 status = _iteration_limit(state, tol, max_iter)
             if callback is not None and asks_to_stop(callback(state)) and status is None:
                 status = Status(
@@ -286,6 +285,12 @@ def measured(result: Result, residual: float, details: Mapping[str, Any] | None 
 def asks_to_stop(answer: Any) -> bool:
     """Tell whether a callback's answer is True, Python's or NumPy's (any other answer is none)."""
     return isinstance(answer, bool | np.bool_) and bool(answer)
+
+
+def _converged(state: State, tol: float) -> Status | None:
+    if not state.residual <= tol:  # nor if it is NaN
+        return None
+    return Status("converged", f"Converged: residual {state.residual:.1e} is within tol {tol:.0e}.")
 
 
 def _iteration_limit(state: State, tol: float, max_iter: int) -> Status:
