@@ -1,7 +1,8 @@
-"""The command line as a user types it, in processes of their own."""
+"""The command line as a user types it."""
 
 import csv
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -256,3 +257,28 @@ def test_words_of_another_method_are_refused(wine, method, k, takes):
     assert done.returncode == 2
     assert f"-k {k} is not for the method {method}, which takes {takes}" in done.stderr
     assert not (folder / "refused").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("fit", "wine.csv", "-k", "2", "--label", "cultivar", "--index", "wine", "--json"), 0),
+        (("fit", "wine.csv", "--nonsense"), 2),
+        (("fit", "missing.csv"), 3),
+        (("fit", "wine.csv", "-o", "wine.csv"), 5),
+        (("inspect", "wine.csv"), 3),
+    ],
+)
+def test_a_process_of_its_own_says_the_same(arguments, code, wine, tmp_path):
+    """Most tests run the command in their own process; here is what they take for granted."""
+    said = []
+    for apart in (False, True):
+        folder = tmp_path / str(apart)
+        folder.mkdir()
+        (folder / "wine.csv").write_bytes((wine[0] / "wine.csv").read_bytes())
+        said.append(princomp(*arguments, cwd=folder, apart=apart))
+    here, there = said
+    assert here.returncode == there.returncode == code
+    seconds = re.compile(r'"(read|fit|write)": [\d.]+|"report.html": "\w+"')
+    assert seconds.sub("", here.stdout) == seconds.sub("", there.stdout)
+    assert here.stderr == there.stderr
