@@ -10,13 +10,14 @@ PYTHON ?=
 EXTRAS ?=
 ARGS ?=
 WORKERS ?= 2
+LOWEST ?= python3.11
 
 comma := ,
 python := $(VENV)/bin/python
 test-env := $(VENV)/.installed-test$(addprefix $(comma),$(EXTRAS))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench soak docs clean
+.PHONY: help demo test lint bench soak docs wheel lowest clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -52,9 +53,24 @@ docs: $(VENV)/.installed-docs  ## the documentation, as web pages
 	@$(python) -m sphinx -q -W --keep-going -b html $(ARGS) docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
+wheel: $(VENV)/.made  ## the wheel, and the demo from it in an environment of its own
+	@echo "Building the wheel, and running the demo from it"
+	@rm -rf build/wheel && mkdir -p build/wheel/folder
+	@$(python) -m pip wheel -qq --disable-pip-version-check --no-deps -w build/wheel .
+	@$(python) -m venv build/wheel/env
+	@build/wheel/env/bin/python -m pip install -qq --disable-pip-version-check "$$(echo build/wheel/*.whl)[cli]"
+	@cd build/wheel/folder && ../env/bin/princomp demo && test -s out/demo/report.html
+
+lowest: $(VENV)/.made  ## what all methods promise, with the oldest versions that pyproject.toml allows
+	@echo "Testing with the oldest versions, on $(LOWEST)"
+	@test -x build/lowest/bin/python || $(LOWEST) -m venv build/lowest
+	@build/lowest/bin/python -m pip install -qq --disable-pip-version-check \
+	    $$($(python) tools/lowest.py cli dask) pytest pytest-xdist "pandas==2.2.3" -e .
+	@build/lowest/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider tests/test_methods.py $(ARGS)
+
 clean:  ## remove the environment, caches and everything the commands wrote
 	@echo "Removing $(VENV), caches, out/ and docs/_build/"
-	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist out docs/_build
+	@rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis dist out docs/_build
 	@find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The environment. An existing one with a working pip is kept, whoever made it.

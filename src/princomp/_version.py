@@ -1,3 +1,3 @@
-"""The version, as in pyproject.toml."""
+"""The version: the one place that says it."""
 
 __version__ = "0.1.0"

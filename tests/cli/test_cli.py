@@ -1,6 +1,7 @@
 """The command line as a user types it."""
 
 import csv
+import importlib.util
 import json
 import re
 import subprocess
@@ -282,3 +283,13 @@ def test_a_process_of_its_own_says_the_same(arguments, code, wine, tmp_path):
     seconds = re.compile(r'"(read|fit|write)": [\d.]+|"report.html": "\w+"')
     assert seconds.sub("", here.stdout) == seconds.sub("", there.stdout)
     assert here.stderr == there.stderr
+
+
+@pytest.mark.parametrize("arguments", [("demo",), ("fit", "wine.csv", "--label", "cultivar")])
+def test_what_is_not_installed_is_said_before_anything_is_written(arguments, wine, tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    (tmp_path / "wine.csv").write_bytes((wine[0] / "wine.csv").read_bytes())
+    done = princomp(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == ('Error: pyarrow, jinja2 must be installed for this: pip install "princomp[io,report]"\n')
+    assert [path.name for path in tmp_path.iterdir()] == ["wine.csv"]

@@ -8,7 +8,7 @@ import click
 
 from princomp._text import printable
 from princomp.cli.exits import writing
-from princomp.cli.fit import FILES, fit
+from princomp.cli.fit import FILES, fit, require_extras
 from princomp.cli.folder import refuse_to_overwrite
 from princomp.cli.options import force_option
 
@@ -25,6 +25,7 @@ def demo(ctx: click.Context, output: str, force: bool) -> None:
 
     folder = Path(output)
     data = folder / "wine.csv"
+    require_extras("pyarrow", "jinja2")  # before anything is written
     refuse_to_overwrite(folder, FILES, force=force)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
