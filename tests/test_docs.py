@@ -29,6 +29,17 @@ def test_page_is_reached(page):
     assert page.name in ("README.md", "index.md") or f"\n{page.stem}\n" in contents.split("{toctree}")[1]
 
 
+def test_every_promise_is_on_its_page_and_every_code_has_a_test():
+    page = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+    explained = set(re.findall(r"^\| ([A-Z]\d+) \|", page, re.MULTILINE))
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    named = [code for names in re.findall(r"def test_((?:[FLMNPS]\d+[a-e]?_)+)", tests) for code in names.split("_")]
+    noted = re.findall(r"""observe\(\s*"([A-Z]\d+[a-e]?)\"""", tests)
+    tested = {code.rstrip("abcde") for code in [*named, *noted] if code}
+    assert tested - explained == set(), "explain these codes in docs/promises.md"
+    assert explained - tested == set(), "no test keeps these promises"
+
+
 def test_pictures_are_small():
     pictures = list((ROOT / "docs" / "pictures").iterdir())
     assert pictures
