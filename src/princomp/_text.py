@@ -1,4 +1,4 @@
-"""Names that come with data, made harmless: for a terminal, for a sentence, for a spreadsheet."""
+"""Names that come with data, made harmless for a terminal, a sentence, a spreadsheet; and numbers in words."""
 
 from __future__ import annotations
 
@@ -54,3 +54,30 @@ def harmless(text: str) -> str:
     ("'=1+1", 'a=b')
     """
     return f"'{text}" if _FORMULA.match(text) else text
+
+
+def count(number: int, thing: str = "") -> str:
+    r"""Return a number with its digits in groups, and the thing counted in the right form.
+
+    >>> count(1, "sample"), count(50_000, "sample")
+    ('1 sample', '50\u202f000 samples')
+    """
+    digits = f"{number:,}".replace(",", "\u202f") if number >= 10_000 else str(number)
+    return f"{digits} {thing}{'' if number == 1 else 's'}" if thing else digits
+
+
+def percent(share: float) -> str:
+    r"""Return a share in per cent; one that is not whole never reads as 100 %, one that is not nothing never as 0 %.
+
+    >>> [percent(share) for share in (0.553, 0.0553, 0.99996, 1.0, 1e-9, 0.0)]
+    ['55\xa0%', '5.5\xa0%', 'over 99.9\xa0%', '100\xa0%', 'under 0.1\xa0%', '0\xa0%']
+    """
+    if share == 0:  # also -0.0
+        return "0\xa0%"
+    if share >= 1 - 1e-6:
+        return "100\xa0%"
+    if share >= 0.9995:
+        return "over 99.9\xa0%"
+    if 0 < share < 0.0005:
+        return "under 0.1\xa0%"
+    return f"{100 * share:.0f}\xa0%" if 0.0995 <= share < 0.985 else f"{100 * share:.1f}\xa0%"

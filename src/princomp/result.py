@@ -94,6 +94,34 @@ class Certificate:
             meaning = "something larger was left out: these are not the leading components"
         return f"{size}; {meaning}{_digits(self.details, self.tol)}."
 
+    def facts(self) -> dict[str, Any]:
+        """Return what a program would like to know."""
+        return {
+            "residual": self.residual,
+            "tol": self.tol,
+            "scope": self.scope,
+            "dominant": self.dominant,
+            "holds": self.holds,
+            "sentence": str(self),
+        }
+
+    def verdict(self) -> str:
+        """Say in one line whether the answer is certified."""
+        if self.dominant is False:
+            return "Not certified: something larger was left out."
+        if not self.holds:
+            return "Not certified: the residual is above the bound."
+        if self.dominant:
+            return "Certified: these are the leading components."
+        if self.scope == "global":
+            return "Certified: no better answer exists."
+        return "Certified as a local answer: no small step improves it."
+
+    def assurance(self) -> list[str]:
+        """Say what the numbers mean."""
+        size = f"The residual is {self.residual:.1e}; up to {self.tol:.0e} was allowed."
+        return [f"{size} {_residual(self.dominant)}", _meaning(self.dominant, self.scope)]
+
 
 def _left_out(details: Mapping[str, Any]) -> str:
     """Say what may have been left out, and how sure that is."""
@@ -115,6 +143,34 @@ def _digits(details: Mapping[str, Any], tol: float) -> str:
     which = f"component {first} is" if first == last else f"components {first} to {last} are"
     how = f"known to {digits} digit{'s' if digits > 1 else ''} only" if digits else "not known"
     return f"; {which} {how}, beside the rounding of the first one"
+
+
+def _residual(dominant: bool | None) -> str:
+    if dominant is None:
+        return "It says how far the answer is from the conditions that a best answer fulfils; 0 is exact."
+    return (
+        "It is the largest error in the equation S v = λ v that defines a component v with variance λ (S is the "
+        "covariance matrix), relative to the largest variance: around 1e-15 is as exact as double precision gets."
+    )
+
+
+def _meaning(dominant: bool | None, scope: str) -> str:
+    if dominant:
+        return (
+            "Nothing larger was left out: no direction at right angles to these components holds more variance than "
+            "the last one kept."
+        )
+    if dominant is False:
+        return (
+            "Something larger was left out: a direction at right angles to these components holds more variance than "
+            'the last one kept. Fit again with solver="svd", or with more iterations.'
+        )
+    if scope == "global":
+        return "For this problem a small residual means that no better answer exists."
+    return (
+        "For this problem a small residual means that no small step improves the answer; a better one far away is not "
+        "ruled out."
+    )
 
 
 @dataclass

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import sparse_judge as judge
-from princomp import SparsePCA, certificates, load, report, save
+from princomp import SparsePCA, certificates, load, save
 from princomp.datasets import load_pitprops, load_wine
 from princomp.estimators.sparse import cardinality as formulation
 
@@ -482,7 +482,7 @@ def test_words_say_what_was_forced(wine):
         proved = SparsePCA(2, certify=True, **how, **asked).fit(frame).certificate_
         assert str(proved) == f"All 2 components are proved best among components {words}, each given those before it."
         assert proved.sentences()[0].endswith(f": proved best among components {words}.")
-        assert words in report.words.verdict(proved)
+        assert words in proved.verdict()
         by_number = str(proved.proofs[0])
         assert "among components" in by_number
         quick = SparsePCA(1, **how, **asked).fit(frame).certificate_

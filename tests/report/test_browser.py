@@ -97,7 +97,7 @@ def x_positions(page):
 def test_every_chart_is_drawn(visit, small):
     page = visit(small)
     assert page.locator(f".plot {PLOTS}").count() == 4
-    assert page.locator("#scree .bars .point").count() == 4
+    assert page.locator("#variance .bars .point").count() == 4
     assert page.locator("#scores .scatterlayer .point").count() == 60
     assert page.locator("#bars .point").count() == 5
     assert page.locator("#heat-map .heatmaplayer image").count() == 1

@@ -18,11 +18,12 @@ from sklearn.decomposition import FastICA, KernelPCA, TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from helpers import data_with_spectrum, shards
-from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, certificates, report
+from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, certificates, report
 from princomp.data import as_rows
-from princomp.report.collect import CATEGORIES, COMPONENTS, FEATURES, POINTS, VARIANCES, Density, Points, collect
+from princomp.estimators.probabilistic_pca import likelihood_in_words
+from princomp.report.collect import CATEGORIES, COMPONENTS, FEATURES, POINTS, ROWS, Density, Points, collect
 from princomp.report.render import POLICY, render
-from princomp.report.words import assurance, clusters, likelihood, shown, summary, verdict
+from princomp.report.words import shown
 
 pytestmark = pytest.mark.needs("jinja2")
 
@@ -37,6 +38,7 @@ class Page(HTMLParser):
         self.elements, self.texts, self.scripts, self.inside = [], [], [], ""
         self.feed(source)
         self.data = json.loads(next(text for text in self.scripts if text.startswith("{")))
+        self.sections = self.data["sections"]
 
     def handle_starttag(self, tag, attributes):
         self.elements.append((tag, dict(attributes)))
@@ -68,13 +70,13 @@ def test_numbers_are_the_estimators():
     X = normal()
     pca = PCA(4).fit(X)
     page = page_of(pca, X)
-    np.testing.assert_array_equal(unpack(page.data["variance"]["ratio"]), pca.explained_variance_ratio_)
-    np.testing.assert_array_equal(unpack(page.data["variance"]["cumulative"]), np.cumsum(pca.explained_variance_ratio_))
-    columns = [unpack(column) for column in page.data["scores"]["columns"]]
+    np.testing.assert_array_equal(unpack(page.sections["variance"]["bars"]), pca.explained_variance_ratio_)
+    np.testing.assert_array_equal(unpack(page.sections["variance"]["line"]), np.cumsum(pca.explained_variance_ratio_))
+    columns = [unpack(column) for column in page.sections["scores"]["columns"]]
     np.testing.assert_array_equal(columns, pca.transform(X).T.astype(np.float32))
-    weights = [unpack(column) for column in page.data["loadings"]["weights"]]
+    weights = [unpack(column) for column in page.sections["loadings"]["weights"]]
     np.testing.assert_array_equal(weights, pca.components_)
-    assert page.data["loadings"]["features"] == ["x0", "x1", "x2", "x3", "x4"]
+    assert page.sections["loadings"]["features"] == ["x0", "x1", "x2", "x3", "x4"]
 
 
 def test_tables_to_download_hold_every_digit():
@@ -102,7 +104,10 @@ def test_tables_to_download_hold_every_digit():
     ],
 )
 def test_summary_in_words(ratio, words):
-    assert summary(20_000, 1, np.array(ratio)) == f"20\u202f000 samples of 1 feature. {words}"
+    pca = PCA(1).fit(normal(60, 1))
+    pca.explained_variance_ = pca.explained_variance_ratio_ = np.array(ratio)
+    found = collect(pca, None, scores=np.zeros((20_000, 1))).summary
+    assert found == f"20\u202f000 samples of 1 feature. {words}"
 
 
 def test_the_features_that_matter_are_shown():
@@ -111,7 +116,7 @@ def test_the_features_that_matter_are_shown():
     components[0, [900, 5]], components[1, [700, 6]], components[2, 300] = (0.9, -0.4), (-0.9, 0.4), 1
     pca = PCA(3).fit(normal(50, 1000))
     pca.components_ = components
-    found = collect(pca, normal(50, 1000)).loadings
+    found = collect(pca, normal(50, 1000)).section("loadings")
     assert {"x5", "x6", "x300", "x700", "x900"} <= set(found.features)
     assert len(found.in_heat_map) == FEATURES
     assert found.features[0] == "x0"
@@ -125,24 +130,24 @@ def test_many_points_are_counted():
     X = data_with_spectrum(n, 4, [4, 2, 1, 0.5])
     pca = PCA(3).fit(X)
     scores = pca.transform(X)
-    found = collect(pca, X, labels=["a"] * n).scores
+    found = collect(pca, X, labels=["a"] * n).section("scores")
     assert isinstance(found, Density)
-    assert found.counts.shape[0] == 3
+    assert found.counts.shape[:2] == (1, 3)
     edges = [np.linspace(low, high, 81) for low, high in zip(found.low, found.high)]
     expected = np.histogram2d(scores[:, 1], scores[:, 0], bins=(edges[1], edges[0]))[0]
-    assert found.counts[0].sum() == n
-    assert np.abs(found.counts[0] - expected).sum() <= 4  # rounding may move a point on an edge
+    assert found.counts[0, 0].sum() == n
+    assert np.abs(found.counts[0, 0] - expected).sum() <= 4  # rounding may move a point on an edge
     page = page_of(pca, X, labels=["a"] * n)
     assert "More than 20\u202f000 samples are not drawn one by one" in " ".join(page.texts)
     assert "Labels are not shown" in " ".join(page.texts)
-    np.testing.assert_array_equal(unpack(page.data["scores"]["counts"]["0 1"]), found.counts[0].ravel())
+    np.testing.assert_array_equal(unpack(page.sections["scores"]["counts"][0]["0 1"]), found.counts[0, 0].ravel())
 
 
 def test_values_beyond_single_precision():
     X = normal() * 1e200
     with pytest.warns(UserWarning, match="larger than"):
         pca = PCA(2).fit(X)
-    first = unpack(page_of(pca, X).data["scores"]["columns"][0])
+    first = unpack(page_of(pca, X).sections["scores"]["columns"][0])
     np.testing.assert_array_equal(first, pca.transform(X)[:, 0])
 
 
@@ -169,9 +174,11 @@ def test_any_kind_of_data_gives_the_same_page(kind):
         given = shards(X) if kind == "shards" else as_rows(X, block_rows=7)
     pca = PCA(3).fit(given)
     found = collect(pca, given)
-    np.testing.assert_allclose(found.scores.columns, pca.transform(X if kind not in ("pandas", "polars") else given).T)
+    np.testing.assert_allclose(
+        found.section("scores").columns, pca.transform(X if kind not in ("pandas", "polars") else given).T
+    )
     names = tuple("abcd") if kind in ("pandas", "polars") else ("x0", "x1", "x2", "x3")
-    assert found.loadings.features == names
+    assert found.section("loadings").features == names
     assert "<h2" in render(found)
 
 
@@ -196,7 +203,7 @@ def test_scores_that_are_there_are_not_computed_again():
 def test_estimators_that_lack_something_get_a_page_without_it(estimator, parts):
     X = normal()
     page = page_of(estimator.fit(X), X)
-    assert {part for part in ("variance", "scores", "loadings") if page.data[part] is not None} == parts
+    assert set(page.sections) == parts
     ids = {attributes.get("id") for _, attributes in page.elements}
     assert {part for part in ("variance", "scores", "loadings") if f"{part}-title" in ids} == parts
     assert "ertified" not in " ".join(page.texts)
@@ -205,7 +212,7 @@ def test_estimators_that_lack_something_get_a_page_without_it(estimator, parts):
 def test_one_component_is_drawn_against_the_order_of_samples():
     X = normal()
     pca = PCA(1).fit(X)
-    found = collect(pca, X).scores
+    found = collect(pca, X).section("scores")
     assert found.axes[0] == "Sample number"
     np.testing.assert_array_equal(found.columns, [np.arange(1, 61), pca.transform(X)[:, 0]])
 
@@ -238,7 +245,7 @@ def test_new_data_are_told_from_those_of_the_fit():
 
 def labelled(labels):
     X = normal(len(labels))
-    return collect(PCA(2).fit(X), X, labels=labels, label_name="kind").scores.labels
+    return collect(PCA(2).fit(X), X, labels=labels, label_name="kind").section("scores").labels
 
 
 def test_categories():
@@ -313,8 +320,8 @@ def test_components_that_are_not_the_leading_ones():
     X = normal()
     pca = PCA(5).fit(X)
     found = certificates.principal_components(X, pca.components_[2:4], pca.explained_variance_[2:4])
-    assert verdict(found) == "Not certified: something larger was left out."
-    assert "Fit again" in assurance(found)[1]
+    assert found.verdict() == "Not certified: something larger was left out."
+    assert "Fit again" in found.assurance()[1]
 
 
 def test_a_model_with_a_likelihood():
@@ -323,19 +330,8 @@ def test_a_model_with_a_likelihood():
     model = ProbabilisticPCA(2).fit(X)
     text = " ".join(page_of(model, X).texts)
     assert f"Method “em”, {model.n_iter_} steps." in text
-    assert likelihood(model.log_likelihood_, float(model.noise_variance_)) in text
+    assert likelihood_in_words(model.log_likelihood_, float(model.noise_variance_)) in text
     assert "Log-likelihood" not in " ".join(page_of(PCA(2).fit(normal()), normal()).texts)
-
-
-@pytest.mark.parametrize("k", [1, 2])
-def test_a_mixture(k, tmp_path):
-    X = normal()
-    model = ProbabilisticPCAMixture(k, n_clusters=2, random_state=0).fit(X)
-    report.write(model, X, tmp_path / "r.html")
-    page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert clusters(model.shares_.tolist(), k) in " ".join(page.texts)
-    weights = model.components_.reshape(2 * k, -1)
-    assert {f"{weight:.4f}" for weight in weights.ravel()} <= set(page.texts)
 
 
 @pytest.mark.parametrize(("scope", "words"), [("local", "no small step"), ("global", "no better answer")])
@@ -343,8 +339,140 @@ def test_certificates_of_other_problems(scope, words):
     from princomp.result import Certificate
 
     found = Certificate(1e-9, 1e-6, scope)
-    assert words in verdict(found)
-    assert words in " ".join(assurance(found))
+    assert words in found.verdict()
+    assert words in " ".join(found.assurance())
+
+
+# --- groups, and two sides -----------------------------------------------------------------------------
+
+
+def grouped(k=2, m=3, n=300, p=5):
+    """Data of m groups far apart, and a mixture fitted to them."""
+    X = normal(n, p, seed=1) + 20 * np.random.default_rng(2).normal(size=(m, p))[np.arange(n) % m]
+    return X, ProbabilisticPCAMixture(k, n_clusters=m, random_state=0).fit(X)
+
+
+def scores_by_formula(model, X, c):
+    """Posterior means of the latent scores, if all rows belonged to group c."""
+    W, noise = model.weights_[c], model.noise_variance_[c]
+    return (X - model.means_[c]) @ W @ np.linalg.inv(W.T @ W + noise * np.eye(W.shape[1]))
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_samples_of_a_mixture_are_shown_within_their_groups(k):
+    X, model = grouped(k)
+    groups = model.predict(X)
+    found = collect(model, X).section("scores")
+    expected = np.array([scores_by_formula(model, X, c) for c in range(3)])[groups, np.arange(len(X))]
+    np.testing.assert_allclose(found.columns[-k:].T, expected, atol=1e-9)
+    assert (np.abs(model.transform(X)) < 1e-6).mean() > 0.6  # where probabilities are multiplied in, most are at 0
+    assert (np.abs(found.columns) > 1e-6).all()
+    np.testing.assert_array_equal(found.panels.codes, groups)
+    assert found.panels.names == tuple(f"Group {c + 1}: {(groups == c).sum()} samples" for c in range(3))
+    assert found.labels.categories == ("Group 1", "Group 2", "Group 3")
+    np.testing.assert_array_equal(found.labels.values, groups)
+
+
+def test_a_page_on_a_mixture():
+    X, model = grouped()
+    page = page_of(model, X)
+    text = " ".join(page.texts)
+    assert list(page.sections) == ["groups", "scores", "loadings"]
+    np.testing.assert_array_equal(unpack(page.sections["groups"]["bars"]), model.shares_)
+    assert "3 groups, of 33\xa0%, 33\xa0% and 33\xa0% of the samples" in text
+    assert "was not looked at" in text  # whether it is a maximum
+    assert "no small step" not in text
+    assert page.sections["loadings"]["marks"] == ["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"]
+    weights = [unpack(column) for column in page.sections["loadings"]["weights"]]
+    np.testing.assert_array_equal(weights, model.components_.reshape(6, -1))
+    assert "Group 3, component 2 (" in text
+    W, noise = model.weights_[1], model.noise_variance_[1]
+    covariance = W @ W.T + noise * np.eye(5)
+    held = np.trace(model.components_[1] @ covariance @ model.components_[1].T) / np.trace(covariance)
+    assert f"{100 * held:.2f}\xa0%" in text
+
+
+def test_labels_colour_a_mixture_that_stays_in_panels():
+    X, model = grouped()
+    found = collect(model, X, labels=["a", "b"] * 150).section("scores")
+    assert found.labels.categories == ("a", "b")
+    assert len(found.panels.names) == 3
+
+
+def test_scores_of_a_mixture_that_are_there_are_said_to_be_multiplied():
+    X, model = grouped()
+    given = model.transform(X)
+    found = collect(model, None, scores=given).section("scores")
+    np.testing.assert_array_equal(found.columns, given.T)
+    assert found.axes[3] == "Group 2, component 2"
+    assert "times the probability" in found.text
+    assert found.panels is None
+
+
+def test_many_points_of_a_mixture_are_counted_in_their_groups():
+    X, model = grouped()
+    many = np.resize(X, (POINTS + 100, X.shape[1]))
+    page = page_of(model, many)
+    counts = page.sections["scores"]["counts"]
+    assert [unpack(each["0 1"]).sum() for each in counts] == np.bincount(model.predict(many)).tolist()
+
+
+@pytest.mark.parametrize(("m", "axes"), [(1, 10), (2, 7), (12, 3)])
+def test_the_more_panels_the_fewer_pairs_of_axes_are_counted(m, axes):
+    from princomp.report.collect import CELLS, PAIRS, Panels, _density
+
+    columns = np.random.default_rng(0).normal(size=(10, 500))
+    panels = Panels(("name",) * m, np.arange(500) % m, m)
+    found = _density("", columns, tuple("abcdefghij"), panels, has_labels=False)
+    assert len(found.axes) == axes
+    assert found.counts.shape[2:] == (CELLS, CELLS)
+    assert found.counts.shape[0] * found.counts.shape[1] <= PAIRS
+    assert (found.counts.sum(axis=(2, 3)) == np.bincount(panels.codes)[:, None]).all()
+
+
+def test_many_groups():
+    X, model = grouped(k=2, m=14, n=700)
+    content = collect(model, X)
+    found, loadings = content.section("scores"), content.section("loadings")
+    assert len(found.panels.names) == CATEGORIES
+    assert found.labels.categories == (*(f"Group {c + 1}" for c in range(CATEGORIES - 1)), "other")
+    assert f"first {CATEGORIES} of 14 groups" in render(content)
+    assert loadings.marks == tuple(f"{c + 1}.1" for c in range(COMPONENTS))
+    assert "The first of 2 in each are shown." in loadings.text
+
+
+def two_sides(k=2):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(100, 6)), rng.normal(size=(100, 4))
+    Y[:, 1] += 3 * X[:, 2]
+    Y[:, 3] -= 2 * X[:, 5]
+    return X, Y, SparseCCA(k).fit(X, Y)
+
+
+def test_a_page_on_two_sides():
+    X, Y, model = two_sides()
+    page = page_of(model, X, y=Y)
+    text = " ".join(page.texts)
+    assert list(page.sections) == ["correlations", "scores", "loadings-x", "loadings-y"]
+    assert page.sections["scores"]["axes"] == ["Pair 1, X", "Pair 1, Y", "Pair 2, X", "Pair 2, Y"]
+    columns = np.array([unpack(column) for column in page.sections["scores"]["columns"]])
+    x, y = model.transform(X, Y)
+    np.testing.assert_array_equal(columns, np.array([x[:, 0], y[:, 0], x[:, 1], y[:, 1]], np.float32))
+    np.testing.assert_array_equal(unpack(page.sections["correlations"]["bars"]), model.correlations_)
+    for side, weights in (("x", model.x_weights_), ("y", model.y_weights_)):
+        drawn = page.sections[f"loadings-{side}"]
+        np.testing.assert_array_equal([unpack(column) for column in drawn["weights"]], weights.T)
+        assert drawn["features"] == [f"{side}{j}" for j in range(len(weights))]
+        assert f"loadings-{side}.csv" in page.data["files"]
+    assert "100 samples of 6 and 4 features." in text
+    assert f"{np.count_nonzero(model.x_weights_.any(axis=1))} of 6 features of X" in text
+
+
+def test_one_of_two_sides():
+    X, _, model = two_sides(1)
+    page = page_of(model, X)
+    assert page.sections["scores"]["axes"] == ["Sample number", "Pair 1, X"]
+    assert "the other was not given here" in " ".join(page.texts)
 
 
 # --- hostile names ------------------------------------------------------------------------------------
@@ -358,8 +486,8 @@ def test_hostile_names_are_text(hostile_names, hostile_page, observe):
     for name in set(hostile_names):
         assert page.texts.count(shown(name)) >= hostile_names.count(name)  # in the table
         assert page.texts.count(shown(name, 500)) >= hostile_names.count(name)  # in the notes
-    assert page.data["loadings"]["features"] == [shown(name) for name in hostile_names]
-    assert page.data["scores"]["names"] == [shown(name, 40) for name in hostile_names * 2]
+    assert page.sections["loadings"]["features"] == [shown(name) for name in hostile_names]
+    assert page.sections["scores"]["names"] == [shown(name, 40) for name in hostile_names * 2]
     assert not set("\u202e\u2028\x1b") & set(html.unescape(hostile_page))
     assert len(hostile_page.encode()) < 2e6
     observe("S9a", f"{len(hostile_names)} hostile names in a report", "escaped, one text each; 1 MB name shortened")
@@ -459,16 +587,16 @@ def test_size_is_bounded(observe):
 def test_many_components():
     X = normal(150, 120)
     page = page_of(PCA().fit(X), X)
-    assert len(unpack(page.data["variance"]["ratio"])) == VARIANCES
-    assert f"first {VARIANCES} of 120 components" in re.sub(r"\s+", " ", " ".join(page.texts))
-    assert len(page.data["scores"]["columns"]) == COMPONENTS
+    assert len(unpack(page.sections["variance"]["bars"])) == ROWS
+    assert f"first {ROWS} of 120 components" in re.sub(r"\s+", " ", " ".join(page.texts))
+    assert len(page.sections["scores"]["columns"]) == COMPONENTS
 
 
 def test_5000_by_5000():
     X = np.random.default_rng(0).standard_normal((5000, 5000), dtype=np.float32)
     pca = PCA(3, tol=0.5).fit(X)
     found = collect(pca, X)
-    assert isinstance(found.scores, Points)
+    assert isinstance(found.section("scores"), Points)
     assert len(render(found).encode()) < 2e6
 
 

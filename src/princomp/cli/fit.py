@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from princomp._text import listed, printable
+from princomp._version import __version__
 from princomp.cli.exits import NOT_CONVERGED, USAGE, Failure, reading
 from princomp.cli.folder import Results, results
 from princomp.cli.interrupts import held_back
@@ -32,8 +33,11 @@ from princomp.cli.options import (
     raw_option,
     reading_options,
 )
-from princomp.cli.show import Log, tell, variance_table
+from princomp.cli.show import Log, component_table, tell
 from princomp.cli.tables import write_table
+
+if TYPE_CHECKING:
+    from princomp.estimators.description import Description, Scores
 
 # All that a fit may write.
 FILES = [
@@ -46,11 +50,7 @@ FILES = [
     "scores.parquet",
     "summary.json",
 ]
-COMPONENTS = 10  # unless asked for otherwise
 COLOURS = 12  # a text column with more values than this colours nothing
-OF_COMPONENTS = ("explained_variance", "explained_variance_ratio", "correlations", "shares")  # where there are such
-OF_A_MODEL = ("log_likelihood", "noise_variance")  # what estimators with a likelihood say
-BOUNDS = ("lower", "upper", "gap", "proved", "nodes", "seconds")  # what some certificates say of each component
 EXTRAS = {"pyarrow": "io", "jinja2": "report"}
 
 
@@ -58,7 +58,7 @@ def _with_methods(command: Callable[..., None]) -> Callable[..., None]:
     """Add ``--method`` and the options of all methods."""
     seen: dict[str, click.Option] = {}
     for method in methods().values():
-        for option in method.options:
+        for option in (*method.options, *method.reading):
             seen.setdefault(str(option.name), option)
     # Click collects options from the last to the first, in this attribute.
     command.__click_params__ += reversed(seen.values())  # type: ignore[attr-defined]
@@ -74,7 +74,7 @@ def _with_methods(command: Callable[..., None]) -> Callable[..., None]:
     "--components",
     type=Components(tuple(word for method in methods().values() for word in method.choices)),
     help=f"How many components. {'; '.join(f'{each.name}: {each.counts}' for each in methods().values())}. "
-    f"[default: {COMPONENTS}]",
+    f"[default: {', '.join(f'{each.name} {each.components}' for each in methods().values())}]",
 )
 @_with_methods
 @click.option("-o", "--output", type=click.Path(), default="out", show_default=True, help="Folder for the results.")
@@ -150,8 +150,8 @@ def limits(memory: int | None, n_jobs: int | None) -> Iterator[None]:
 def _parameters(ctx: click.Context, method: Method, options: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of the method's class; an option that another method has is refused."""
     own = {str(option.name) for option in method.options}
-    every = {str(option.name) for each in methods().values() for option in each.options}
-    for name in sorted(every - own):
+    every = {str(option.name) for each in methods().values() for option in (*each.options, *each.reading)}
+    for name in sorted(every - own - {str(option.name) for option in method.reading}):
         if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise click.UsageError(f"--{name.replace('_', '-')} is not an option of the method {method.name}.", ctx)
     k = options["components"]
@@ -180,50 +180,56 @@ def _run(
     place: Results, method: Method, parameters: dict[str, Any], options: dict[str, Any], log: Log
 ) -> tuple[dict[str, Any], list[Path], str]:
     """Read, fit, write; return (summary, files, table for people)."""
+    from princomp.estimators.description import describe, describe_scores
+
     begin = time.perf_counter()
     rows = _read(options, log)
+    with reading(options["data"]):
+        sides = (rows,) if method.sides is None else method.sides(rows, options)
     read_in = time.perf_counter()
-    estimator = _fitted(rows, method, parameters, options, log)
+    estimator = _fitted(sides, method, parameters, options, log)
     of_method = method.notes(rows) if method.notes else []
     for note in of_method:
         log.note(note)
     notes = [*rows.notes, *of_method]
     with reading(options["data"]):
-        scores = estimator.transform(rows)
+        scores = describe_scores(estimator, *sides)
     fitted = time.perf_counter()
-    names = feature_names(estimator)
+    found = describe(estimator)
     with log.busy("Writing the results"):
-        _write(place, rows, estimator, names, scores, notes, options)
+        _write(place, rows, estimator, found, scores, notes, options)
         for name, columns in (method.tables(estimator, rows) if method.tables else {}).items():
             with place.path(name).open("wb") as file:
                 write_table(file, columns, raw=options["raw_csv"])
     seconds = {"read": read_in - begin, "fit": fitted - read_in, "write": time.perf_counter() - fitted}
     summary = {
-        **summarise(estimator, method.name),
+        **summarise(found, method.name),
         "data": printable(options["data"]),
         "notes": [printable(note) for note in notes],
         "seconds": {step: round(value, 3) for step, value in seconds.items()},
         "files": place.digests(),
     }
     place.path("summary.json").write_text(json.dumps(summary, indent=2, allow_nan=False), encoding="utf-8")
-    return summary, place.publish(), variance_table(estimator, names)
+    return summary, place.publish(), component_table(found)
 
 
-def _fitted(rows: Any, method: Method, parameters: dict[str, Any], options: dict[str, Any], log: Log) -> Any:
+def _fitted(
+    sides: tuple[Any, ...], method: Method, parameters: dict[str, Any], options: dict[str, Any], log: Log
+) -> Any:
     from sklearn.exceptions import ConvergenceWarning
 
-    k = parameters["n_components"]
+    k, most = parameters["n_components"], min(min(side.shape) for side in sides)
     if k is None:
-        parameters = parameters | {"n_components": min(COMPONENTS, *rows.shape)}
-    elif method.at_most_rank and isinstance(k, int) and k > min(rows.shape):
-        n, p = rows.shape
-        raise Failure(f"-k {k} is more than {n} rows and {p} features have: at most {min(n, p)}.", USAGE)
+        parameters = parameters | {"n_components": min(method.components, most)}
+    elif method.at_most_rank and isinstance(k, int) and k > most:
+        size = " and ".join([f"{sides[0].shape[0]} rows", *(f"{side.shape[1]} features" for side in sides)])
+        raise Failure(f"-k {k} is more than {size} have: at most {most}.", USAGE)
     estimator = method.make(parameters)
     estimator.verbose = 0 if options["quiet"] else 1
     with reading(options["data"]), warnings.catch_warnings(record=True) as caught, log.busy("Fitting"):
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("always", UserWarning)
-        estimator.fit(rows)
+        estimator.fit(*sides)
     for warning in caught:
         log.note(f"Note: {warning.message}")
     estimator.verbose = 0
@@ -231,35 +237,23 @@ def _fitted(rows: Any, method: Method, parameters: dict[str, Any], options: dict
     return estimator
 
 
-def feature_names(estimator: Any) -> list[str]:
-    """Return the features' names, or x0, x1 ... where the data had none."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else [str(name) for name in names]
-
-
-def score_columns(rows: Any, estimator: Any, scores: Any) -> dict[str, Any]:
+def score_columns(rows: Any, scores: Scores) -> dict[str, Any]:
     """Return the columns of a table of scores: sample, labels, components."""
     import numpy as np
 
     n = rows.shape[0]
     columns: dict[str, Any] = {"sample": np.arange(1, n + 1) if rows.sample_names is None else rows.sample_names}
-    components = component_names(scores.shape[1])
     for name, values in rows.labels.items():
-        columns[f"{name} (label)" if name in ("sample", *components) else name] = values
-    return columns | dict(zip(components, scores.T, strict=True))
-
-
-def component_names(k: int) -> list[str]:
-    """Return the names of k components in tables, counted as the report does."""
-    return [f"component_{j + 1}" for j in range(k)]
+        columns[f"{name} (label)" if name in ("sample", *scores.columns) else name] = values
+    return columns | dict(scores.columns)
 
 
 def _write(
     place: Results,
     rows: Any,
     estimator: Any,
-    names: list[str],
-    scores: Any,
+    found: Description,
+    scores: Scores,
     notes: list[str],
     options: dict[str, Any],
 ) -> None:
@@ -267,23 +261,21 @@ def _write(
     from princomp import report, save
 
     save(estimator, place.path("model.princomp"))
-    components = estimator.components_
-    loadings = {"feature": names} | dict(zip(component_names(len(components)), components, strict=True))
     with place.path("loadings.csv").open("wb") as file:
-        write_table(file, loadings, raw=options["raw_csv"])
+        write_table(file, found.loadings, raw=options["raw_csv"])
     kind = options["scores"]
     with place.path(f"scores.{kind}").open("wb") as file:
-        write_table(file, score_columns(rows, estimator, scores), kind=kind, raw=options["raw_csv"])
+        write_table(file, score_columns(rows, scores), kind=kind, raw=options["raw_csv"])
     hidden = ("config", "force", "dry_run", "as_json")
     used = {name: value for name, value in options.items() if name not in hidden and value != ()}
     place.path("config.toml").write_text(as_toml(used), encoding="utf-8")
     if options["report"]:
-        label = colour_by(rows, options["label"])
+        label = options["label"] or (colour_by(rows) if scores.groups is None else None)
         report.write(
             estimator,
             rows,
             place.path("report.html"),
-            title=f"{type(estimator).__name__} of {Path(options['data']).name}" if options["data"] != "-" else None,
+            title=f"{found.model} of {Path(options['data']).name}" if options["data"] != "-" else None,
             labels=None if label is None else as_numbers(rows.labels[label]),
             label_name=label,
             sample_names=rows.sample_names,
@@ -293,10 +285,9 @@ def _write(
         )
 
 
-def colour_by(rows: Any, asked: str | None) -> str | None:
-    """Return the column that colours points: the one asked for, or the first text column with few values."""
-    few = (name for name, values in rows.labels.items() if len(set(values)) <= COLOURS)
-    return asked or next(few, None)
+def colour_by(rows: Any) -> str | None:
+    """Return the column that colours points where none was asked for: the first text column with few values."""
+    return next((name for name, values in rows.labels.items() if len(set(values)) <= COLOURS), None)
 
 
 def as_numbers(texts: Any) -> Any:
@@ -309,59 +300,9 @@ def as_numbers(texts: Any) -> Any:
         return texts
 
 
-def summarise(estimator: Any, method: str) -> dict[str, Any]:
+def summarise(found: Description, method: str) -> dict[str, Any]:
     """Return what a program would like to know of a fitted estimator, ready for JSON."""
-    from princomp import __version__
-
-    certificate, status = estimator.certificate_, estimator.result_.status
-    return {
-        "princomp": __version__,
-        "method": method,
-        "estimator": type(estimator).__name__,
-        "n_samples": None if estimator.n_samples_ is None else int(estimator.n_samples_),
-        "n_features": int(estimator.n_features_in_),
-        "n_components": int(estimator.n_components_),
-        **{
-            name: [_finite(value) for value in getattr(estimator, f"{name}_")]
-            for name in OF_COMPONENTS
-            if hasattr(estimator, f"{name}_")
-        },
-        **{
-            name: _finite_or_all(getattr(estimator, f"{name}_"))
-            for name in OF_A_MODEL
-            if getattr(estimator, "log_likelihood_", None) is not None
-        },
-        "certificate": {
-            "residual": _finite(certificate.residual),
-            "tol": _finite(certificate.tol),
-            "scope": certificate.scope,
-            "dominant": certificate.dominant,
-            "holds": certificate.holds,
-            "sentence": str(certificate),
-            **{
-                name: [_plain(value) for value in getattr(certificate, name)]
-                for name in BOUNDS
-                if hasattr(certificate, name)
-            },
-        },
-        "status": {"code": status.code, "sentence": status.sentence},
-        "n_iter": int(estimator.n_iter_),
-    }
-
-
-def _plain(value: Any) -> Any:
-    """Return a NumPy number for JSON."""
-    return value.item() if value.dtype.kind in "bi" else _finite(value)
-
-
-def _finite(number: Any) -> float | None:
-    """Return a number for JSON, which has no infinity."""
-    return float(number) if abs(float(number)) < float("inf") else None
-
-
-def _finite_or_all(numbers: Any) -> Any:
-    """Return a number for JSON, or a list of them: a mixture has one for each cluster."""
-    return [_finite(number) for number in numbers] if getattr(numbers, "ndim", 0) else _finite(numbers)
+    return {"princomp": __version__, "method": method, "estimator": found.model, **found.facts}
 
 
 def _dry_run(rows: Any, method: Method, parameters: dict[str, Any], *, as_json: bool) -> None:
@@ -370,7 +311,7 @@ def _dry_run(rows: Any, method: Method, parameters: dict[str, Any], *, as_json: 
 
     n, p = rows.shape
     k = parameters["n_components"]
-    k = min(n, p, k if isinstance(k, int) else COMPONENTS)
+    k = min(n, p, k if isinstance(k, int) else method.components)
     small = min(n, p)
     plan = {
         "rows": n,

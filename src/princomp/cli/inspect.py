@@ -10,10 +10,10 @@ import click
 
 from princomp._text import listed, printable, shown
 from princomp.cli.exits import BAD_DATA, Failure, reading
-from princomp.cli.fit import feature_names, summarise
+from princomp.cli.fit import summarise
 from princomp.cli.methods import methods
 from princomp.cli.options import json_option
-from princomp.cli.show import tell, variance_table
+from princomp.cli.show import component_table, tell
 
 
 @click.command()
@@ -24,38 +24,35 @@ def inspect(model: str, as_json: bool) -> None:
 
     Its checksums are verified on the way.
     """
+    from sklearn.exceptions import NotFittedError
+
     from princomp import load
+    from princomp.estimators.description import describe
 
     with reading(model):
         estimator = load(model)
-    kind = type(estimator).__name__
-    if not hasattr(estimator, "components_"):
-        raise Failure(f"{printable(model)} holds a {kind} that was not fitted: there is nothing to show.", BAD_DATA)
-    name = next((method.name for method in methods().values() if method.estimator == kind), kind)
-    names = feature_names(estimator)
-    summary = summarise(estimator, name) | {"features": names}
-    defaults = type(estimator)().get_params()
-    # By what they look like: arrays have no truth value.
-    changed = {key: value for key, value in estimator.get_params().items() if repr(value) != repr(defaults[key])}
-    summary["parameters"] = {key: value if _in_json(value) else str(value) for key, value in changed.items()}
+    try:
+        found = describe(estimator)
+    except NotFittedError as error:
+        kind = f"{printable(model)} holds a {type(estimator).__name__}"
+        raise Failure(f"{kind} that was not fitted: there is nothing to show.", BAD_DATA) from error
+    name = next((method.name for method in methods().values() if method.estimator == found.model), found.model)
+    changed = {each.name: each.value for each in found.parameters if each.changed}
     if as_json:
+        summary = summarise(found, name) | {
+            "features": list(found.sides[0].features),
+            "parameters": {key: value if _in_json(value) else str(value) for key, value in changed.items()},
+        }
         click.echo(json.dumps(summary, indent=2, allow_nan=False))
         return
     given = ", ".join(f"{key}={shown(repr(value))}" for key, value in changed.items())
-    rows = "a covariance of" if summary["n_samples"] is None else f"{summary['n_samples']} rows and"
-    tell(f"{kind}({given})")
-    tell(f"Fitted to {rows} {summary['n_features']} features: {listed(names, 8)}\n")
-    tell(_table(estimator, names))
-    tell(f"\n{summary['status']['sentence']}\n{summary['certificate']['sentence']}")
+    rows = "a covariance of" if found.n_samples is None else f"{found.n_samples} rows and"
+    sides = [f"{len(side.features)} features: {listed(side.features, 8)}" for side in found.sides]
+    tell(f"{found.model}({given})")
+    tell("\nand ".join([f"Fitted to {rows} {sides[0]}", *sides[1:]]))
+    tell(f"\n{component_table(found)}")
+    tell(f"\n{found.status}\n{found.certificate}")
 
 
 def _in_json(value: Any) -> bool:
     return isinstance(value, int | str) or (isinstance(value, float) and isfinite(value))
-
-
-def _table(estimator: Any, names: list[str]) -> str:
-    """Return what a model says of each component, or of each cluster."""
-    for attribute, words in (("correlations_", "Correlations of the pairs"), ("shares_", "Shares of the clusters")):
-        if hasattr(estimator, attribute):
-            return f"{words}: {', '.join(f'{number:.3g}' for number in getattr(estimator, attribute))}"
-    return variance_table(estimator, names)

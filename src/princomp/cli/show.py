@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from princomp._text import printable, shown
+
+if TYPE_CHECKING:
+    from princomp.estimators.description import Column, Description, Loadings
 
 
 def tell(text: str, *, err: bool = False) -> None:
@@ -18,21 +21,37 @@ def tell(text: str, *, err: bool = False) -> None:
     click.echo(printable(text, lines=True), err=err)
 
 
-def variance_table(estimator: Any, names: Sequence[Any], most: int = 10) -> str:
-    """Return a table of components: variance, share, and the features that weigh most."""
+def component_table(found: Description, most: int = 10) -> str:
+    """Return what a model says of each of its first components, and the features that weigh most in them."""
+    from princomp.estimators.description import Loadings
+
+    loadings = [section for section in found.sections if isinstance(section, Loadings)]
+    n_rows = len(found.lines[0].values)
+    columns = [_column(column, most) for column in found.lines] + [_largest(each, most) for each in loadings]
+    lines = ["  ".join(cells).rstrip() for cells in zip(*columns)]
+    if n_rows > most:
+        together = [f", {column.values[-1]:.1%} together" for column in found.lines if column.name == "together"]
+        lines.append(f"      ...  and {n_rows - most} more{''.join(together)}")
+    return "\n".join(lines)
+
+
+def _column(column: Column, most: int) -> list[str]:
+    """Return the name and the first numbers of a column, all of the same width."""
+    form, least = {"count": ("d", 0), "number": (".4g", 10), "share": (".1%", 6)}[column.kind]
+    width = max(least, len(column.name))
+    return [f"{column.name:>{width}}", *(f"{number:{width}{form}}" for number in column.values[:most])]
+
+
+def _largest(loadings: Loadings, most: int) -> list[str]:
+    """Return a heading and the features that weigh most in each of the first components, padded."""
     import numpy as np
 
-    shares = np.asarray(estimator.explained_variance_ratio_, float)
-    lines = ["component    variance   share  together  largest loadings"]
-    for j, together in enumerate(np.cumsum(shares)[:most]):
-        weights = np.asarray(estimator.components_[j], float)
+    texts = [f"largest {loadings.title[0].lower()}{loadings.title[1:]}"]
+    for weights in np.asarray(loadings.weights[:most], float):
         largest = np.argsort(-np.abs(weights), kind="stable")[:3]
-        loadings = ", ".join(f"{shown(names[i], 24)} {weights[i]:+.2f}" for i in largest)
-        variance = float(estimator.explained_variance_[j])
-        lines.append(f"{j + 1:9d}  {variance:10.4g}  {shares[j]:6.1%}  {together:8.1%}  {loadings}")
-    if len(shares) > most:
-        lines.append(f"      ...  and {len(shares) - most} more, {shares.sum():.1%} together")
-    return "\n".join(lines)
+        texts.append(", ".join(f"{shown(loadings.features[i], 24)} {weights[i]:+.2f}" for i in largest))
+    width = max(map(len, texts))
+    return [f"{text:<{width}}" for text in texts]
 
 
 class Log:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from princomp._atomic import atomic_file
-from princomp._text import printable
+from princomp._text import listed, printable
 from princomp.cli.exits import OUTPUT, Failure, reading, writing
 from princomp.cli.fit import limits, require_extras, score_columns
 from princomp.cli.options import as_read, force_option, memory_option, quiet_option, raw_option, reading_options
@@ -41,7 +41,7 @@ def transform(model: str, data: str, output: str, quiet: bool, force: bool, **op
     The features are found by their names, where the model has names; other columns are ignored.
     """
     from princomp import load, read
-    from princomp.data.columns import columns
+    from princomp.estimators.description import describe_scores
 
     require_extras("pyarrow")
     log = Log(quiet=quiet)
@@ -55,17 +55,12 @@ def transform(model: str, data: str, output: str, quiet: bool, force: bool, **op
         with reading(model):
             estimator = load(model)
         with reading(data):
-            names = getattr(estimator, "feature_names_in_", None)
             source = sys.stdin.buffer if data == "-" else data
             rows = read(source, **as_read(options))
             for note in rows.notes:
                 log.note(note)
-            if names is not None:
-                rows = columns(rows, [str(name) for name in names])
-            elif rows.names is not None:
-                log.note("The model has no feature names: columns are taken in their order.")
-            scores = estimator.transform(rows)
-    table = score_columns(rows, estimator, scores)
+            scores = describe_scores(estimator, *_sides(estimator, rows, log))
+    table = score_columns(rows, scores)
     kind = "parquet" if path.suffix == ".parquet" else "csv"
     if output == "-":
         text = io.BytesIO()
@@ -75,6 +70,25 @@ def transform(model: str, data: str, output: str, quiet: bool, force: bool, **op
     with writing(path), atomic_file(path) as file:
         write_table(file, table, kind=kind, raw=options["raw_csv"])
     log.tell(f"Written: {printable(path)}")
+
+
+def _sides(estimator: Any, rows: Any, log: Log) -> list[Any]:
+    """Return the columns that the model takes; those of a second side if they are there."""
+    from princomp.data.columns import columns
+    from princomp.estimators.description import describe
+
+    first, *others = describe(estimator).sides
+    if not first.named and rows.names is not None:
+        log.note("The model has no feature names: columns are taken in their order.")
+    found = [columns(rows, first.features) if first.named else rows]
+    for side in others:
+        there = set(rows.names or ()) - set(first.features)
+        missing = [name for name in side.features if name not in there]
+        if side.named and not missing:
+            found.append(columns(rows, side.features))
+        else:
+            log.note(f"Scores of one side only: of the other, these columns are not there: {listed(missing)}.")
+    return found
 
 
 def _print(content: bytes) -> None:

@@ -22,6 +22,7 @@ from princomp.checkpoint import Checkpoint
 from princomp.data import Centered, Rows, as_rows, statistics
 from princomp.data.frames import is_frame
 from princomp.data.signature import Signature
+from princomp.estimators.description import Described
 from princomp.progress import CallbackSupport
 
 Array = NDArray[Any]
@@ -32,7 +33,7 @@ MISSING = (
 )
 
 
-class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupport, BaseEstimator):
+class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupport, BaseEstimator):
     """Base of all estimators."""
 
     tol: float

@@ -18,6 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from princomp.certificates.likelihood import step_gain
 from princomp.data import Centered, Rows, statistics
 from princomp.estimators.base import Estimator, check_count
+from princomp.estimators.description import Description, Scores, as_table
+from princomp.estimators.mixture_description import describe_mixture, scores_in_groups, scores_times_probabilities
 from princomp.estimators.probabilistic_fit import (
     check_unchanged,
     check_variance,
@@ -244,6 +246,16 @@ class ProbabilisticPCAMixture(Estimator):
             result = replace(result, certificate=replace(result.certificate, details={"meaning": ESTIMATED}))
         self.result_, self.certificate_ = result, result.certificate
 
+    def _describe(self) -> Description:
+        return describe_mixture(self)
+
+    def _describe_scores(self, X: Any, y: Any, values: Any) -> Scores:
+        m = len(self.shares_)
+        if values is not None:
+            return scores_times_probabilities(as_table(values), m)
+        both = np.asarray(self._map(X, _in_its_cluster, width=m + self.n_components_))
+        return scores_in_groups(both[:, :m], both[:, m:])
+
     # Using the fit
 
     def responsibilities(self, X: Any) -> Any:
@@ -420,6 +432,13 @@ def _scores(block: Array, rows: slice, mixture: Mixture) -> Array:
     found = responsibilities(block, mixture)
     each = zip(found.clusters, found.share.T)
     return np.hstack([cluster.in_order(cluster.scores) * share[:, None] for cluster, share in each])
+
+
+def _in_its_cluster(block: Array, rows: slice, mixture: Mixture) -> Array:
+    """Return the probabilities of all clusters, then the scores in the most probable one."""
+    found = responsibilities(block, mixture)
+    scores = np.stack([cluster.in_order(cluster.scores) for cluster in found.clusters])
+    return np.hstack([found.share, scores[found.share.argmax(axis=1), np.arange(len(block))]])
 
 
 def _log_likelihoods(block: Array, rows: slice, mixture: Mixture) -> Array:

@@ -19,6 +19,7 @@ from princomp.data import Centered, Rows, as_rows
 from princomp.estimators import probabilistic_fit
 from princomp.estimators.base import Estimator, check_count
 from princomp.estimators.covariance import open_covariance
+from princomp.estimators.description import Description, usual_description
 from princomp.estimators.probabilistic_fit import CHOICES, Found, Problem, checked_weight, drive, fit, fit_covariance
 from princomp.estimators.probabilistic_scaled import fit_scaled, fit_scaled_covariance
 from princomp.progress import watch, with_callbacks
@@ -294,6 +295,14 @@ class ProbabilisticPCA(Estimator):
         self.result_ = replace(found.result, value={**found.result.value, "W": W})
         self.certificate_ = found.result.certificate
         self.n_iter_ = found.result.n_iter
+
+    def _describe(self) -> Description:
+        """Add what a model with a likelihood says; a covariance of nobody knows how many samples has none."""
+        if self.log_likelihood_ is None:
+            return usual_description(self)
+        found = usual_description(self, log_likelihood=self.log_likelihood_, noise_variance=self.noise_variance_)
+        said = likelihood_in_words(self.log_likelihood_, float(self.noise_variance_))
+        return replace(found, computation=(*found.computation, said))
 
     # Using the fit
 
@@ -593,3 +602,15 @@ def _warnings(found: Found, asked: Any, k: int, most: int, limit: int | None, ro
             'noise is left to judge by. "ard" is better for few rows.'
         ]
     return []
+
+
+def likelihood_in_words(log_likelihood: float, noise_variance: float) -> str:
+    """Say how well a Gaussian model fits, and what it leaves to noise.
+
+    >>> likelihood_in_words(-1245.9312, 1.6269)
+    'Log-likelihood -1245.93, of all cells that are there; noise of standard deviation 1.275 in every feature.'
+    """
+    return (
+        f"Log-likelihood {log_likelihood:.2f}, of all cells that are there; noise of standard deviation "
+        f"{noise_variance**0.5:.4g} in every feature."
+    )

@@ -20,6 +20,8 @@ from princomp.data import Centered, Rows, as_rows, budget, statistics
 from princomp.data.shards import is_shards
 from princomp.data.signature import require_unchanged, row_weights
 from princomp.estimators.base import Estimator, check_values
+from princomp.estimators.canonical_description import describe_canonical, scores_of_sides
+from princomp.estimators.description import Description, Scores
 from princomp.estimators.standardise import standardise
 from princomp.progress import watch, with_callbacks
 from princomp.result import Result, State, measured, run
@@ -170,6 +172,12 @@ class SparseCCA(Estimator):
         self.correlations_ = _correlations(U @ self.x_weights_, V @ self.y_weights_)
         self.n_components_, self.n_samples_, self.n_iter_ = k, n, result.n_iter
         self.result_, self.certificate_ = result, result.certificate
+
+    def _describe(self) -> Description:
+        return describe_canonical(self)
+
+    def _describe_scores(self, X: Any, y: Any, values: Any) -> Scores:
+        return scores_of_sides(self.transform(X, y) if values is None else values)
 
     def _check_parameters(self, most: int) -> int:
         k = self.n_components

@@ -1,6 +1,6 @@
 """The report: one HTML page on a fitted estimator, complete in itself, made to be read offline and passed on.
 
-`collect` reads the estimator into plain numbers and words, `render` makes the page of them.
+`collect` takes what the model says of itself, cut to the size of a page; `render` makes the page of it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ def write(
     X: Any,
     path: str | PathLike[str],
     *,
+    y: Any = None,
     title: str | None = None,
     labels: Any = None,
     label_name: str | None = None,
@@ -38,21 +39,25 @@ def write(
     Parameters
     ----------
     estimator : estimator
-        Fitted; parts of the page whose attributes it lacks are left out.
+        Fitted; parts of the page that it has nothing to say on are left out.
     X : as in ``fit``
-        The data to show. Only ``estimator.transform(X)`` is taken from it, in blocks where X comes in blocks.
+        The data to show. Only its scores are taken from it, in blocks where X comes in blocks.
     path : path
         The file to write. It appears when it is complete.
+    y : as in ``fit``, optional
+        The other side, of an estimator that has two: `SparseCCA`.
     title : str, optional
         Of the page.
     labels : (n,) array-like, optional
-        Colours the points: texts as categories (the 12 most frequent), numbers on a scale.
+        Colours the points: texts as categories (the 12 most frequent), numbers on a scale. Without labels the points
+        of a mixture are coloured by group.
     label_name : str, optional
         What the labels are.
     sample_names : iterable of n names, optional
         Shown when the pointer is on a point.
-    scores : (n, k) array, optional
-        ``estimator.transform(X)``, if it is there already; X is not read then.
+    scores : (n, k) array or Scores, optional
+        ``estimator.transform(X)``, or what `princomp.estimators.description.describe_scores` gives, if it is there
+        already; X is not read then.
     notes : sequence of str
         Sentences for the reader, such as what was left out of the data.
     source : str or path, optional
@@ -82,6 +87,7 @@ def write(
     content = collect(
         estimator,
         X,
+        y=y,
         title=title,
         labels=labels,
         label_name=label_name,

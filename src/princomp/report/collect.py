@@ -1,34 +1,33 @@
-"""What a report shows, as plain numbers and words: read from a fitted estimator's public attributes.
-
-An estimator that lacks an attribute gets a page without the part that needs it.
-"""
+"""What a report shows, as plain numbers and words: what a model says of itself, cut to the size of a page."""
 
 from __future__ import annotations
 
 import datetime
-import inspect
 import itertools
 import platform
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp._text import count
 from princomp._version import __version__
-from princomp.report import words
+from princomp.estimators import description
+from princomp.estimators.description import Column, Description, Groups, Scores, Table, describe, describe_scores
 from princomp.report.words import shown
 
 # These bound the size of the page, whatever the size of the data.
-VARIANCES = 100  # components in the scree chart and in its table
+ROWS = 100  # of a chart, and of its table
 COMPONENTS = 10  # to choose from for scores and loadings
 POINTS = 20_000  # drawn one by one; more are counted in cells
 CELLS = 80  # each way
+PAIRS = 45  # of axes to count cells for: all of COMPONENTS, or fewer in each of several panels
 BARS = 15  # features shown for one component
 FEATURES = 60  # in the heat map
 CATEGORIES = 12  # with a colour of their own
@@ -47,13 +46,26 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class Variance:
-    """Variances of the first components, and their share of the total."""
+class Chart:
+    """The first rows of a table, and which of its columns are drawn."""
 
-    variance: Array  # (k,)
-    ratio: Array  # (k,)
-    cumulative: Array  # (k,)
-    n_components: int  # in all; k of them are shown
+    name: str
+    title: str
+    text: str
+    columns: tuple[Column, ...]
+    n_rows: int  # in all
+    bars: str
+    axis: str
+    line: str
+
+    @property
+    def row(self) -> str:
+        """What a row stands for."""
+        return self.columns[0].name
+
+    def column(self, name: str) -> Array:
+        """Return the numbers of a column."""
+        return next(np.asarray(column.values) for column in self.columns if column.name == name)
 
 
 @dataclass(frozen=True)
@@ -67,35 +79,56 @@ class Labels:
 
 
 @dataclass(frozen=True)
+class Panels:
+    """Samples that are drawn apart."""
+
+    names: tuple[str, ...]
+    codes: Array  # (n,); a sample whose code is no panel's is not drawn
+    n_panels: int  # in all
+
+
+@dataclass(frozen=True)
 class Points:
     """Scores drawn one by one."""
 
+    text: str
     axes: tuple[str, ...]
     columns: Array  # (axes, n)
     names: tuple[str, ...] | None
     labels: Labels | None
+    panels: Panels | None
+    name = "scores"
 
 
 @dataclass(frozen=True)
 class Density:
-    """Scores counted in cells, for each pair of axes."""
+    """Scores counted in cells, for each panel and pair of axes."""
 
+    text: str
     axes: tuple[str, ...]
     low: Array  # (axes,)
     high: Array  # (axes,)
-    counts: Array  # (pairs, CELLS, CELLS), in the order of itertools.combinations; second axis = first of the pair
+    counts: Array  # (panels, pairs, CELLS, CELLS), in the order of itertools.combinations; last axis = first of a pair
     n_samples: int
     has_labels: bool
+    panels: Panels | None
+    name = "scores"
 
 
 @dataclass(frozen=True)
 class Loadings:
     """Weights of the features that matter most, in the order of the data's columns."""
 
+    name: str
+    title: str
+    text: str
     features: tuple[str, ...]
     weights: Array  # (features, components)
     in_heat_map: Array  # positions in ``features``
     n_features: int
+    components: tuple[str, ...]  # names of those to choose from
+    marks: tuple[str, ...]
+    axis: str
 
 
 @dataclass(frozen=True)
@@ -105,6 +138,9 @@ class Parameter:
     name: str
     value: str
     changed: bool  # from its default
+
+
+Section = Chart | Points | Density | Loadings
 
 
 @dataclass(frozen=True)
@@ -118,20 +154,22 @@ class Content:
     notes: tuple[str, ...]
     tiles: tuple[tuple[str, str], ...]  # (what, how much)
     certificate: Certificate | None
-    variance: Variance | None
-    scores: Points | Density | None
-    loadings: Loadings | None
-    components: tuple[str, ...]  # names of those to choose from
+    sections: tuple[Section, ...]  # in order
     computation: tuple[str, ...]  # sentences
     parameters: tuple[Parameter, ...]
     versions: tuple[tuple[str, str], ...]
     written: str
+
+    def section(self, name: str) -> Any:
+        """Return the section of this name, or None."""
+        return next((section for section in self.sections if section.name == name), None)
 
 
 def collect(
     estimator: Any,
     X: Any,
     *,
+    y: Any = None,
     title: str | None = None,
     labels: Any = None,
     label_name: str | None = None,
@@ -151,32 +189,22 @@ def collect(
     >>> collect(PCA().fit(X), X).summary
     '100 samples of 3 features. 1 component holds 86\xa0% of the variance, 2 hold 97\xa0%.'
     """
-    from sklearn.utils.validation import check_is_fitted
-
-    check_is_fitted(estimator)
-    scores = np.asarray(estimator.transform(X) if scores is None else scores)
-    if scores.ndim != 2:
-        raise ValueError(f"Scores must be a table, (samples, components), got shape {scores.shape}.")
-    n = len(scores)
-    method = type(estimator).__name__
-    n_features = getattr(estimator, "n_features_in_", None)
-    variance = _variance(estimator)
-    named = _component_names(scores.shape[1], variance)
-    ratio = getattr(estimator, "explained_variance_ratio_", None)
+    said = describe(estimator)
+    found = scores if isinstance(scores, Scores) else describe_scores(estimator, X, y, scores)
+    n = len(found.values)
+    drawn = _scores(found, sample_names, labels, label_name)
+    sections = [drawn if part == "scores" else _cut(part) for part in said.sections]
     return Content(
-        title=shown(title if title is not None else _title(method, source), 200),
-        method=method,
+        title=shown(title if title is not None else _title(said.model, source), 200),
+        method=said.model,
         source=None if source is None else shown(source, 300),
-        summary=words.summary(n, n_features, ratio),
-        notes=(*(shown(note, 500) for note in notes), *_own_notes(estimator, n)),
-        tiles=_tiles(n, n_features, scores.shape[1], ratio),
-        certificate=_certificate(estimator),
-        variance=variance,
-        scores=_scores(scores, named, sample_names, labels, label_name),
-        loadings=_loadings(estimator),
-        components=named,
-        computation=_computation(estimator),
-        parameters=_parameters(estimator),
+        summary=f"{_size(n, said)}. {said.summary}".strip(),
+        notes=tuple(shown(note, 500) for note in (*notes, *_not_these(said.n_samples, n), *said.notes)),
+        tiles=(("samples", count(n)), *said.counts),
+        certificate=_certificate(said),
+        sections=tuple(section for section in sections if section is not None),
+        computation=tuple(shown(sentence, 500) for sentence in said.computation),
+        parameters=tuple(Parameter(each.name, shown(repr(each.value)), each.changed) for each in said.parameters),
         versions=_versions(),
         written=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
     )
@@ -189,59 +217,25 @@ def _title(method: str, source: Any) -> str:
     return f"{method} report" if source is None else f"{method} of {PurePath(str(source)).name or source}"
 
 
-def _own_notes(estimator: Any, n: int) -> list[str]:
-    """Say what the reader would otherwise take for granted."""
-    notes = []
-    fitted = getattr(estimator, "n_samples_", None)
-    if fitted is not None and fitted != n:
-        notes.append(f"The components were found on {words.count(fitted, 'sample')}, not on those shown here.")
-    k, rank = getattr(estimator, "n_components_", None), getattr(estimator, "rank_", None)
-    if (shares := getattr(estimator, "shares_", None)) is not None:
-        notes.append(words.clusters(shares.tolist(), estimator.n_components_))
-    if k is not None and rank is not None and rank < k:
-        what = f"Component {k} is" if rank == k - 1 else f"Components {rank + 1} to {k} are"
-        notes.append(f"The data have rank {rank}: {what} rounding, and arbitrary.")
-    return notes
+def _size(n: int, said: Description) -> str:
+    """Say how many samples there are, and of how many features on each side."""
+    features = [len(side.features) for side in said.sides if side.features]
+    each = " and ".join([*map(count, features[:-1]), *(count(number, "feature") for number in features[-1:])])
+    return f"{count(n, 'sample')} of {each}" if features else count(n, "sample")
 
 
-def _tiles(n: int, p: int | None, k: int, ratio: Array | None) -> tuple[tuple[str, str], ...]:
-    tiles = [("samples", words.count(n)), ("components", words.count(k))]
-    if p is not None:
-        tiles.insert(1, ("features", words.count(p)))
-    if ratio is not None and len(ratio):
-        tiles.append(("of the variance", words.percent(float(np.sum(ratio, dtype=np.float64)))))
-    return tuple(tiles)
+def _not_these(fitted: int | None, n: int) -> list[str]:
+    """Say it if the samples are not those of the fit."""
+    if fitted in (None, n):
+        return []
+    return [f"The components were found on {count(fitted, 'sample')}, not on those shown here."]
 
 
-def _certificate(estimator: Any) -> Certificate | None:
-    found = getattr(estimator, "certificate_", None)
-    if found is None:
+def _certificate(said: Description) -> Certificate | None:
+    if said.certificate is None:
         return None
-    return Certificate(found.holds, words.verdict(found), tuple(shown(text, 1000) for text in words.assurance(found)))
-
-
-def _computation(estimator: Any) -> tuple[str, ...]:
-    """Return sentences on how the answer was found."""
-    sentences = []
-    steps = getattr(estimator, "n_iter_", None)
-    for what in ("solver", "method"):
-        if (name := getattr(estimator, f"{what}_", None)) is not None:
-            taken = f", {words.count(int(steps), 'step')}" if isinstance(steps, Integral) else ""
-            sentences.append(f"{what.capitalize()} “{shown(name)}”{taken}.")
-    if (result := getattr(estimator, "result_", None)) is not None:
-        sentences.append(shown(result.status, 500))
-    fit, noise = getattr(estimator, "log_likelihood_", None), getattr(estimator, "noise_variance_", None)
-    if fit is not None and noise is not None and np.ndim(noise) == 0:  # a mixture has one for each cluster
-        sentences.append(words.likelihood(float(fit), float(noise)))
-    return tuple(sentences)
-
-
-def _parameters(estimator: Any) -> tuple[Parameter, ...]:
-    defaults = inspect.signature(type(estimator)).parameters
-    return tuple(
-        Parameter(name, shown(repr(value)), name in defaults and repr(value) != repr(defaults[name].default))
-        for name, value in estimator.get_params(deep=False).items()
-    )
+    sentences = tuple(shown(sentence, 1000) for sentence in said.assurance)
+    return Certificate(said.certificate.holds, shown(said.verdict, 1000), sentences)
 
 
 def _versions() -> tuple[tuple[str, str], ...]:
@@ -253,46 +247,45 @@ def _versions() -> tuple[tuple[str, str], ...]:
 # Numbers
 
 
-def _variance(estimator: Any) -> Variance | None:
-    variance = getattr(estimator, "explained_variance_", None)
-    ratio = getattr(estimator, "explained_variance_ratio_", None)
-    if variance is None or ratio is None or not len(ratio):
-        return None
-    cumulative = np.cumsum(ratio, dtype=np.float64)
-    return Variance(variance[:VARIANCES], ratio[:VARIANCES], cumulative[:VARIANCES], len(ratio))
+def _cut(part: Table | description.Loadings) -> Chart | Loadings:
+    """Return a part of a description, cut to the size of a page."""
+    return _chart(part) if isinstance(part, Table) else _loadings(part)
 
 
-def _component_names(k: int, variance: Variance | None) -> tuple[str, ...]:
-    names = [f"Component {j + 1}" for j in range(min(k, COMPONENTS))]
-    if variance is not None:
-        names = [f"{name} ({words.percent(share)})" for name, share in zip(names, variance.ratio)]
-    return tuple(names)
+def _chart(table: Table) -> Chart:
+    columns = tuple(replace(column, values=np.asarray(column.values)[:ROWS]) for column in table.columns)
+    n_rows = len(table.columns[0].values)
+    return Chart(table.name, table.title, table.text, columns, n_rows, table.bars, table.axis, table.line)
 
 
-def _loadings(estimator: Any) -> Loadings | None:
-    components = getattr(estimator, "components_", None)
-    if components is None or not components.size:
-        return None
-    p = components.shape[-1]
-    weights = components.reshape(-1, p)[:COMPONENTS]  # a mixture has some for each cluster, one cluster after the other
+def _loadings(found: description.Loadings) -> Loadings:
+    k = len(found.weights) // found.groups
+    few = min(k, max(COMPONENTS // found.groups, 1))  # of each group
+    chosen = [j for j in range(len(found.weights)) if j % k < few][:COMPONENTS]
+    weights = found.weights[chosen]
     ranked = np.argsort(-np.abs(weights), axis=1, kind="stable")[:, :FEATURES]  # largest weights first
     # In turn the largest weight of each component, the second largest of each ...
     in_turn = list(dict.fromkeys(ranked.T.ravel().tolist()))
     heat_map = sorted(in_turn[:FEATURES])
     kept = sorted({*heat_map, *ranked[:, :BARS].ravel().tolist()})
-    names = getattr(estimator, "feature_names_in_", None)
     return Loadings(
-        tuple(f"x{j}" if names is None else shown(names[j]) for j in kept),
+        found.name,
+        found.title,
+        f"{found.text} The first of {k} in each are shown." if found.groups > 1 and few < k else found.text,
+        tuple(shown(found.features[j]) for j in kept),
         weights[:, kept].T,
         np.searchsorted(kept, heat_map),
-        p,
+        len(found.features),
+        tuple(found.components[j] for j in chosen),
+        tuple(found.marks[j] for j in chosen),
+        found.axis,
     )
 
 
 def _scores(
-    scores: Array, named: tuple[str, ...], sample_names: Iterable[Any] | None, labels: Any, label_name: str | None
+    found: Scores, sample_names: Iterable[Any] | None, labels: Any, label_name: str | None
 ) -> Points | Density | None:
-    n, k = scores.shape
+    n, k = found.values.shape
     names = None if sample_names is None else list(sample_names)
     values = None if labels is None else _as_column(labels)
     for what, given in (("sample_names", names), ("labels", values)):
@@ -300,32 +293,46 @@ def _scores(
             raise ValueError(f"{what} must have one entry per sample, {n} in all, got {len(given)}.")
     if not k:
         return None
-    columns = scores[:, :COMPONENTS].T.astype(np.float64)
+    axes, columns = found.axes[:COMPONENTS], found.values[:, :COMPONENTS].T.astype(np.float64)
     if k == 1:  # there is nothing to draw it against but the order of the samples
-        columns, named = np.stack([np.arange(1.0, n + 1), columns[0]]), ("Sample number", *named)
+        columns, axes = np.stack([np.arange(1.0, n + 1), columns[0]]), ("Sample number", *axes)
+    panels = None if found.groups is None else _panels(found.groups)
     if n > POINTS:
-        return _density(columns, named, has_labels=labels is not None)
-    return Points(
-        named,
-        columns,
-        None if names is None else tuple(shown(name, LONGEST_SAMPLE) for name in names),
-        None if values is None else _labels(values, shown(label_name or "label")),
-    )
+        return _density(found.text, columns, axes, panels, has_labels=labels is not None)
+    colours = None if found.groups is None else _groups(found.groups)
+    if values is not None:
+        colours = _labels(values, shown(label_name or "label"))
+    shortened = None if names is None else tuple(shown(name, LONGEST_SAMPLE) for name in names)
+    return Points(found.text, axes, columns, shortened, colours, panels)
 
 
-def _density(columns: Array, axes: tuple[str, ...], *, has_labels: bool) -> Density:
-    """Count points in cells, for each pair of axes."""
-    columns = columns[:, np.isfinite(columns).all(axis=0)]
+def _panels(groups: Groups) -> Panels:
+    """Return a panel for each of the first groups, with the number of its samples."""
+    counts = np.bincount(groups.codes, minlength=len(groups.names))
+    names = tuple(f"{name}: {count(int(many), 'sample')}" for name, many in zip(groups.names, counts))
+    return Panels(names[:CATEGORIES], groups.codes, len(names))
+
+
+def _density(text: str, columns: Array, axes: tuple[str, ...], panels: Panels | None, *, has_labels: bool) -> Density:
+    """Count points in cells, for each panel and pair of axes; of many panels, for fewer axes."""
+    n_panels = 1 if panels is None else len(panels.names)
+    fewer = next(a for a in range(len(axes), 1, -1) if a == 2 or n_panels * a * (a - 1) // 2 <= PAIRS)
+    finite = np.isfinite(columns).all(axis=0)
+    codes = np.zeros(finite.sum(), np.intp) if panels is None else panels.codes[finite]
+    columns = columns[:fewer, finite]
     low, high = columns.min(axis=1), columns.max(axis=1)
     flat = low == high
     low, high = np.where(flat, low - 0.5, low), np.where(flat, high + 0.5, high)
     cells = ((columns - low[:, None]) * (CELLS / (high - low))[:, None]).astype(np.int32)
     np.minimum(cells, CELLS - 1, out=cells)  # the largest value belongs to the last cell
     counts = [
-        np.bincount(cells[j] * CELLS + cells[i], minlength=CELLS**2).reshape(CELLS, CELLS)
-        for i, j in itertools.combinations(range(len(cells)), 2)
+        [
+            np.bincount(inside[j] * CELLS + inside[i], minlength=CELLS**2).reshape(CELLS, CELLS)
+            for i, j in itertools.combinations(range(fewer), 2)
+        ]
+        for inside in (cells[:, codes == panel] for panel in range(n_panels))
     ]
-    return Density(axes, low, high, np.array(counts), columns.shape[1], has_labels)
+    return Density(text, axes[:fewer], low, high, np.array(counts), columns.shape[1], has_labels, panels)
 
 
 # Labels
@@ -354,6 +361,13 @@ def _labels(column: Array, name: str) -> Labels:
     code: dict[str | None, int] = {text: i for i, text in enumerate(coloured)} | {None: len(coloured) + len(grey) - 1}
     codes = np.array([code.get(text, len(coloured)) for text in texts], dtype=np.uint8)
     return Labels(name, codes, (*(shown(text) for text in coloured), *grey), len(coloured))
+
+
+def _groups(groups: Groups) -> Labels:
+    """Return groups as categories: in their order, the last of too many as "other"."""
+    most = len(groups.names) if len(groups.names) <= CATEGORIES else CATEGORIES - 1
+    names = (*groups.names[:most], *["other"] * (len(groups.names) > most))
+    return Labels(groups.name, np.minimum(groups.codes, most).astype(np.uint8), names, most)
 
 
 def _is_missing(value: Any) -> bool:

@@ -104,128 +104,84 @@ function legend(labels, look, hidden, redraw) {
 
 const charts = {};
 
-if (data.variance) {
-  const ratio = unpack(data.variance.ratio);
-  const cumulative = unpack(data.variance.cumulative);
-  const components = Array.from(ratio, (_, j) => j + 1);
-  const all = cumulative[cumulative.length - 1];
-  charts.scree = () => {
-    draw("scree", [
-      {
-        type: "bar", name: "each", x: components, y: ratio, marker: { color: colour("--accent") },
-        hovertemplate: "Component %{x}: %{y:.2%}<extra></extra>",
-      },
-      {
-        type: "scatter", name: "cumulative", x: components, y: cumulative, mode: "lines+markers",
-        line: { color: COLOURS[1], width: 2 }, marker: { size: ratio.length > 40 ? 3 : 7 },
-        hovertemplate: "First %{x}: %{y:.2%}<extra></extra>",
-      },
-    ], {
+const show = {};
+
+show.chart = (name, { row, axis: height, share, bars, line }) => {
+  const each = unpack(bars);
+  const along = line && unpack(line);
+  const numbers = Array.from(each, (_, j) => j + 1);
+  const top = Math.max(...(along || each), 0);
+  const what = row[0].toUpperCase() + row.slice(1);
+  const digits = share ? ".2%" : ".4g";
+  charts[name] = () => {
+    const traces = [{
+      type: "bar", name: "each", x: numbers, y: each, marker: { color: colour("--accent") }, showlegend: Boolean(line),
+      hovertemplate: `${what} %{x}: %{y:${digits}}<extra></extra>`,
+    }];
+    if (line) {
+      traces.push({
+        type: "scatter", name: "cumulative", x: numbers, y: along, mode: "lines+markers",
+        line: { color: COLOURS[1], width: 2 }, marker: { size: each.length > 40 ? 3 : 7 },
+        hovertemplate: `First %{x}: %{y:${digits}}<extra></extra>`,
+      });
+    }
+    draw(name, traces, {
       height: 380,
-      xaxis: axis("Component", {
-        dtick: ratio.length <= 20 ? 1 : undefined, showgrid: false, range: [0.4, ratio.length + 0.6],
+      xaxis: axis(what, {
+        dtick: each.length <= 20 ? 1 : undefined, showgrid: false, range: [0.4, each.length + 0.6],
       }),
-      yaxis: axis("Share of variance", { tickformat: ".0%", range: [0, all > 0.6 ? 1.06 : 1.2 * all || 1] }),
+      yaxis: axis(height, { tickformat: share ? ".0%" : undefined, range: [0, top > 0.6 ? 1.06 : 1.2 * top || 1] }),
       legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
       bargap: 0.25,
     });
   };
-}
+};
 
-if (data.scores) {
-  const { axes, names, labels } = data.scores;
-  const zoom = ["zoom2d", "pan2d", "resetScale2d"];
-  const layout = (across, up) => ({
-    height: narrow.matches ? 460 : 560,
-    xaxis: axis(axes[across], { zeroline: true }),
-    yaxis: axis(axes[up], { zeroline: true }),
+// Where panels lie: plotly counts their axes x, x2, x3 ...; without panels there is one, which fills the chart.
+const GAP = { across: 0.06, up: 90 }; // between panels: of the width, in pixels (for titles and ticks)
+const ending = (i) => (i ? String(i + 1) : "");
+
+function panelled(panels, across, up) {
+  const common = {
     dragmode: fingers ? false : "zoom", // a finger on the chart scrolls the page
     hovermode: "closest",
     showlegend: false, // categories have one of their own, which the keyboard reaches
-  });
-
-  if (data.scores.columns) {
-    const columns = data.scores.columns.map(unpack);
-    const n = columns[0].length;
-    const values = labels && unpack(labels.values);
-    const size = n <= 300 ? 8 : n <= 3000 ? 6 : 4;
-    const opacity = n <= 300 ? 0.85 : n <= 3000 ? 0.75 : 0.5;
-    const all = Array.from({ length: n }, (_, i) => i);
-    const hidden = new Set(); // categories
-    const look = (c) => (c >= labels.coloured
-      ? { color: GREY, symbol: "x-thin-open" }
-      : { color: COLOURS[c % 6], symbol: c < 6 ? "circle" : "diamond-open", line: { width: c < 6 ? 0 : 1.8 } });
-
-    const hover = (i, label) => literal(names ? names[i] : `Sample ${i + 1}`)
-      + (label === undefined ? "" : `<br>${literal(labels.name)}: ${label}`);
-
-    // A trace of some of the points.
-    const points = (across, up, rows, label, marker) => ({
-      type: "scatter", mode: "markers",
-      x: rows.map((i) => columns[across][i]),
-      y: rows.map((i) => columns[up][i]),
-      text: rows.map((i) => hover(i, label(i))),
-      marker: { size, opacity, ...marker },
-      hovertemplate: "<b>%{text}</b><br>%{x:.4g}, %{y:.4g}<extra></extra>",
-    });
-
-    const traces = (across, up) => {
-      if (!labels) return [points(across, up, all, () => undefined, { color: colour("--accent") })];
-      if (labels.categories) {
-        return labels.categories.map((category, c) => points(
-          across, up, hidden.has(c) ? [] : all.filter((i) => values[i] === c), () => literal(category), look(c),
-        ));
-      }
-      const known = all.filter((i) => !Number.isNaN(values[i]));
-      const missing = all.filter((i) => Number.isNaN(values[i]));
-      const bar = narrow.matches ? { orientation: "h", y: -0.3, thickness: 12 } : { thickness: 14 };
-      return [
-        points(across, up, missing, () => "missing", { color: GREY, symbol: "x-thin-open" }),
-        points(across, up, known, (i) => String(values[i]), {
-          color: known.map((i) => values[i]), colorscale: scale(), showscale: true,
-          colorbar: { title: { text: short(labels.name) }, outlinewidth: 0, ...bar },
-        }),
-      ];
-    };
-
-    charts.scores = () => {
-      const [across, up] = [chosen("across"), chosen("up")];
-      draw("scores", traces(across, up), layout(across, up), zoom);
-    };
-    if (labels && labels.categories) legend(labels, look, hidden, () => charts.scores());
-  } else {
-    const { limits, cells, counts } = data.scores;
-
-    // Counts of a pair of axes, row by row from below; zero cells stay empty.
-    const table = (across, up) => {
-      const swapped = across > up;
-      const flat = unpack(counts[swapped ? `${up} ${across}` : `${across} ${up}`]);
-      return Array.from({ length: cells }, (_, row) => Array.from({ length: cells }, (_, column) => {
-        const count = swapped ? flat[column * cells + row] : flat[row * cells + column];
-        return count || null;
-      }));
-    };
-    const centres = ([low, high]) => Array.from({ length: cells }, (_, i) => low + ((i + 0.5) / cells) * (high - low));
-
-    charts.scores = () => {
-      const [across, up] = [chosen("across"), chosen("up")];
-      const found = table(across, up);
-      const powers = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
-      draw("scores", [{
-        type: "heatmap", x: centres(limits[across]), y: centres(limits[up]),
-        z: found.map((row) => row.map((count) => count && Math.log10(count))),
-        customdata: found, colorscale: scale(), hoverongaps: false,
-        colorbar: {
-          title: { text: "samples" }, outlinewidth: 0,
-          tickvals: powers, ticktext: powers.map((power) => `${10 ** power}`),
-          ...(narrow.matches ? { orientation: "h", y: -0.3, thickness: 12 } : { thickness: 14 }),
-        },
-        hovertemplate: "%{customdata} samples<br>near %{x:.4g}, %{y:.4g}<extra></extra>",
-      }], layout(across, up), zoom);
-    };
+  };
+  if (!panels) {
+    const height = narrow.matches ? 460 : 560;
+    return { ...common, height, xaxis: axis(across, { zeroline: true }), yaxis: axis(up, { zeroline: true }) };
   }
+  const columns = narrow.matches ? 1 : Math.min(panels.length, panels.length === 4 ? 2 : 3);
+  const rows = Math.ceil(panels.length / columns);
+  const each = { 1: 460, 2: 420, 3: 340 }[columns];
+  const height = rows * each + (rows - 1) * GAP.up;
+  const found = { ...common, height: height + 90, margin: { l: 20, r: 12, t: 44, b: 20 }, annotations: [] };
+  panels.forEach((name, i) => {
+    const column = i % columns;
+    const row = Math.floor(i / columns);
+    const width = (1 - (columns - 1) * GAP.across) / columns;
+    const left = column * (width + GAP.across);
+    const top = 1 - (row * (each + GAP.up)) / height;
+    const end = ending(i);
+    // All to one scale: zooming in one zooms in all.
+    found[`xaxis${end}`] = axis(across, {
+      zeroline: true, domain: [left, left + width], anchor: `y${end}`, ...(i && { matches: "x" }),
+    });
+    found[`yaxis${end}`] = axis(column ? "" : up, {
+      zeroline: true, domain: [top - each / height, top], anchor: `x${end}`, ...(i && { matches: "y" }),
+    });
+    found.annotations.push({
+      text: literal(name), showarrow: false, font: { size: 14 }, xref: "paper", yref: "paper",
+      x: left, xanchor: "left", y: top, yanchor: "bottom", yshift: 4,
+    });
+  });
+  return found;
+}
 
-  // The same component both ways shows nothing: choosing one that is taken swaps the two.
+const ZOOM = ["zoom2d", "pan2d", "resetScale2d"];
+
+// The same component both ways shows nothing: choosing one that is taken swaps the two.
+function watchAxes() {
   const before = { across: chosen("across"), up: chosen("up") };
   for (const [id, other] of [["across", "up"], ["up", "across"]]) {
     document.getElementById(id).addEventListener("change", () => {
@@ -236,9 +192,100 @@ if (data.scores) {
   }
 }
 
-if (data.loadings) {
-  const { features, heatMap } = data.loadings;
-  const weights = data.loadings.weights.map(unpack); // by component
+show.points = (name, { axes, names, labels, panels, ...packed }) => {
+  const columns = packed.columns.map(unpack);
+  const panel = panels && unpack(packed.panel);
+  const n = columns[0].length;
+  const values = labels && unpack(labels.values);
+  const size = n <= 300 ? 8 : n <= 3000 ? 6 : 4;
+  const opacity = n <= 300 ? 0.85 : n <= 3000 ? 0.75 : 0.5;
+  const all = Array.from({ length: n }, (_, i) => i);
+  const hidden = new Set(); // categories
+  const look = (c) => (c >= labels.coloured
+    ? { color: GREY, symbol: "x-thin-open" }
+    : { color: COLOURS[c % 6], symbol: c < 6 ? "circle" : "diamond-open", line: { width: c < 6 ? 0 : 1.8 } });
+
+  const hover = (i, label) => literal(names ? names[i] : `Sample ${i + 1}`)
+    + (label === undefined ? "" : `<br>${literal(labels.name)}: ${label}`);
+
+  // Some of the points: a trace, or one for each panel. `marker` tells how the points of a trace look.
+  const points = (across, up, rows, label, marker) => (panels || [""]).map((_, p) => {
+    const here = panels ? rows.filter((i) => panel[i] === p) : rows;
+    return {
+      type: "scatter", mode: "markers", xaxis: `x${ending(p)}`, yaxis: `y${ending(p)}`,
+      x: here.map((i) => columns[across][i]),
+      y: here.map((i) => columns[up][i]),
+      text: here.map((i) => hover(i, label(i))),
+      marker: { size, opacity, ...marker(here, p) },
+      hovertemplate: "<b>%{text}</b><br>%{x:.4g}, %{y:.4g}<extra></extra>",
+    };
+  });
+
+  const known = labels ? all.filter((i) => !Number.isNaN(values[i])) : [];
+  const [least, largest] = [Math.min, Math.max].map((pick) => pick(...known.map((i) => values[i])));
+
+  const traces = (across, up) => {
+    if (!labels) return points(across, up, all, () => undefined, () => ({ color: colour("--accent") }));
+    if (labels.categories) {
+      return labels.categories.flatMap((category, c) => points(
+        across, up, hidden.has(c) ? [] : all.filter((i) => values[i] === c), () => literal(category), () => look(c),
+      ));
+    }
+    const missing = all.filter((i) => Number.isNaN(values[i]));
+    const bar = narrow.matches ? { orientation: "h", y: -0.3, thickness: 12 } : { thickness: 14 };
+    return [
+      ...points(across, up, missing, () => "missing", () => ({ color: GREY, symbol: "x-thin-open" })),
+      ...points(across, up, known, (i) => String(values[i]), (here, p) => ({
+        color: here.map((i) => values[i]), colorscale: scale(), cmin: least, cmax: largest, showscale: p === 0,
+        colorbar: { title: { text: short(labels.name) }, outlinewidth: 0, ...bar },
+      })),
+    ];
+  };
+
+  charts[name] = () => {
+    const [across, up] = [chosen("across"), chosen("up")];
+    draw(name, traces(across, up), panelled(panels, axes[across], axes[up]), ZOOM);
+  };
+  if (labels && labels.categories) legend(labels, look, hidden, () => charts[name]());
+  watchAxes();
+};
+
+show.density = (name, { axes, limits, cells, counts, panels }) => {
+  // Counts of a pair of axes, row by row from below; zero cells stay empty.
+  const table = (across, up, p) => {
+    const swapped = across > up;
+    const flat = unpack(counts[p][swapped ? `${up} ${across}` : `${across} ${up}`]);
+    return Array.from({ length: cells }, (_, row) => Array.from({ length: cells }, (_, column) => {
+      const count = swapped ? flat[column * cells + row] : flat[row * cells + column];
+      return count || null;
+    }));
+  };
+  const centres = ([low, high]) => Array.from({ length: cells }, (_, i) => low + ((i + 0.5) / cells) * (high - low));
+  const powers = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+
+  charts[name] = () => {
+    const [across, up] = [chosen("across"), chosen("up")];
+    const found = counts.map((_, p) => table(across, up, p));
+    const most = Math.log10(Math.max(1, ...found.flat(2)));
+    draw(name, found.map((here, p) => ({
+      type: "heatmap", xaxis: `x${ending(p)}`, yaxis: `y${ending(p)}`,
+      x: centres(limits[across]), y: centres(limits[up]),
+      z: here.map((row) => row.map((count) => count && Math.log10(count))), zmin: 0, zmax: most || 1,
+      customdata: here, colorscale: scale(), hoverongaps: false, showscale: p === 0,
+      colorbar: {
+        title: { text: "samples" }, outlinewidth: 0,
+        tickvals: powers, ticktext: powers.map((power) => `${10 ** power}`),
+        ...(narrow.matches ? { orientation: "h", y: -0.3, thickness: 12 } : { thickness: 14 }),
+      },
+      hovertemplate: "%{customdata} samples<br>near %{x:.4g}, %{y:.4g}<extra></extra>",
+    })), panelled(panels, axes[across], axes[up]), ZOOM);
+  };
+  watchAxes();
+};
+
+show.loadings = (name, { features, heatMap, marks, axis: what, bars, ...packed }) => {
+  const end = name.slice("loadings".length);
+  const weights = packed.weights.map(unpack); // by component
 
   // Features stand at numbers, not at their names: names may be equal.
   const names = (rows) => axis("", {
@@ -246,38 +293,40 @@ if (data.loadings) {
     range: [rows.length - 0.5, -0.5], showgrid: false, zeroline: false, ticks: "",
   });
 
-  charts.bars = () => {
-    const chosenWeights = weights[chosen("component")];
+  charts[`bars${end}`] = () => {
+    const chosenWeights = weights[chosen(`component${end}`)];
     const rows = features.map((_, j) => j)
       .sort((a, b) => Math.abs(chosenWeights[b]) - Math.abs(chosenWeights[a]))
-      .slice(0, data.loadings.bars);
+      .slice(0, bars);
     const values = rows.map((j) => chosenWeights[j]);
-    draw("bars", [{
+    draw(`bars${end}`, [{
       type: "bar", orientation: "h", x: values, y: rows.map((_, i) => i),
       text: rows.map((j) => literal(features[j])), textposition: "none",
       marker: { color: values.map((value) => colour(value < 0 ? "--against" : "--accent")) },
       hovertemplate: "<b>%{text}</b><br>%{x:.4f}<extra></extra>",
     }], { height: 90 + 25 * Math.max(rows.length, 3), xaxis: axis("Weight"), yaxis: names(rows), bargap: 0.3 });
   };
-  document.getElementById("component").addEventListener("change", charts.bars);
+  document.getElementById(`component${end}`).addEventListener("change", charts[`bars${end}`]);
 
-  charts["heat-map"] = () => {
+  charts[`heat-map${end}`] = () => {
     const largest = Math.max(...weights.flatMap((column) => heatMap.map((j) => Math.abs(column[j])))) || 1;
-    draw("heat-map", [{
+    draw(`heat-map${end}`, [{
       type: "heatmap", x: weights.map((_, c) => c + 1), y: heatMap.map((_, i) => i),
       z: heatMap.map((j) => weights.map((column) => column[j])),
-      text: heatMap.map((j) => weights.map(() => literal(features[j]))),
+      text: heatMap.map((j) => marks.map((mark) => `<b>${literal(features[j])}</b><br>${what.toLowerCase()} ${mark}`)),
       colorscale: [[0, colour("--against")], [0.5, colour("--middle")], [1, colour("--accent")]],
       zmin: -largest, zmax: largest, xgap: 1, ygap: 1,
       colorbar: { orientation: "h", y: 1, yanchor: "bottom", thickness: 10, len: 1, outlinewidth: 0, nticks: 5 },
-      hovertemplate: "<b>%{text}</b><br>component %{x}: %{z:.4f}<extra></extra>",
+      hovertemplate: "%{text}: %{z:.4f}<extra></extra>",
     }], {
       height: 150 + (heatMap.length > 30 ? 15 : 18) * Math.max(heatMap.length, 6),
-      xaxis: axis("Component", { dtick: 1, showgrid: false, zeroline: false }),
+      xaxis: axis(what, { tickvals: marks.map((_, c) => c + 1), ticktext: marks, showgrid: false, zeroline: false }),
       yaxis: names(heatMap),
     });
   };
-}
+};
+
+for (const [name, section] of Object.entries(data.sections)) show[section.kind](name, section);
 
 // --- the page ----------------------------------------------------------------------------------------
 

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp._text import harmless
-from princomp.report.collect import BARS, POINTS, Content, Density, Loadings, Points, Variance
-from princomp.report.words import count
+from princomp._text import count, harmless
+from princomp.report.collect import BARS, POINTS, Chart, Content, Density, Loadings, Points, Section
 
 Array = NDArray[Any]
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+KINDS = {Chart: "chart", Points: "points", Density: "density", Loadings: "loadings"}  # as template and script call them
 BUNDLE = "plotly-cartesian.min.js"
 # Characters that could end a script element, or a line of a script.
 UNSAFE_IN_SCRIPT = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
@@ -46,7 +46,7 @@ def render(content: Content) -> str:
     """
     page: str = template().render(
         content=content,
-        is_density=isinstance(content.scores, Density),
+        sections=[(KINDS[type(section)], section) for section in content.sections],
         points=count(POINTS),
         policy=POLICY,
         style=_text("page.css"),
@@ -65,7 +65,19 @@ def template() -> Any:
     except ImportError as error:
         raise ImportError('The report needs Jinja2. Install it with: pip install "princomp[report]"') from error
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["cell"] = cell
     return environment.from_string(_text("template.html"))
+
+
+def cell(number: Any, kind: str) -> str:
+    r"""Return a number as a cell of a table shows it.
+
+    >>> cell(0.25, "share"), cell(12345.678, "number"), cell(3, "count")
+    ('25.00\xa0%', '1.235e+04', '3')
+    """
+    if kind == "share":
+        return f"{100 * number:.2f}\xa0%"
+    return f"{number:d}" if kind == "count" else f"{number:.4g}"
 
 
 def _text(name: str) -> str:
@@ -98,40 +110,63 @@ def _single(array: Array) -> Array:
 
 
 def _data(content: Content) -> dict[str, Any]:
+    tables = [section for section in content.sections if isinstance(section, Chart | Loadings)]
     return {
-        "variance": None if content.variance is None else _variance(content.variance),
-        "scores": None if content.scores is None else _scores(content.scores),
-        "loadings": None if content.loadings is None else _loadings(content.loadings),
-        "files": _files(content),
+        "sections": {section.name: {"kind": KINDS[type(section)], **_of(section)} for section in content.sections},
+        "files": {f"{section.name}.csv": _file(section) for section in tables},
     }
 
 
-def _variance(variance: Variance) -> dict[str, Any]:
-    return {"ratio": packed(variance.ratio), "cumulative": packed(variance.cumulative)}
+def _of(section: Section) -> dict[str, Any]:
+    """Return what the script needs to draw a section."""
+    if isinstance(section, Chart):
+        return _chart(section)
+    if isinstance(section, Loadings):
+        return _loadings(section)
+    return _points(section) if isinstance(section, Points) else _density(section)
 
 
-def _scores(scores: Points | Density) -> dict[str, Any]:
-    if isinstance(scores, Density):
-        kind = np.min_scalar_type(int(scores.counts.max()))
-        pairs = itertools.combinations(range(len(scores.axes)), 2)
-        counts = {f"{i} {j}": packed(table.astype(kind)) for (i, j), table in zip(pairs, scores.counts)}
-        limits = np.column_stack([scores.low, scores.high]).tolist()
-        return {"axes": scores.axes, "limits": limits, "cells": scores.counts.shape[1], "counts": counts}
-    data: dict[str, Any] = {
+def _chart(chart: Chart) -> dict[str, Any]:
+    kind = next(column.kind for column in chart.columns if column.name == chart.bars)
+    return {
+        "row": chart.row,
+        "axis": chart.axis,
+        "share": kind == "share",
+        "bars": packed(chart.column(chart.bars)),
+        "line": packed(chart.column(chart.line)) if chart.line else None,
+    }
+
+
+def _points(scores: Points) -> dict[str, Any]:
+    labels, panels = scores.labels, scores.panels
+    return {
         "axes": scores.axes,
         "columns": [packed(_single(column)) for column in scores.columns],
         "names": scores.names,
-        "labels": None,
-    }
-    if scores.labels is not None:
-        labels = scores.labels
-        data["labels"] = {
+        "labels": labels
+        and {
             "name": labels.name,
             "values": packed(labels.values),
             "categories": labels.categories,
             "coloured": labels.n_coloured,
-        }
-    return data
+        },
+        "panels": panels and panels.names,
+        "panel": panels and packed(panels.codes.astype(np.uint16)),
+    }
+
+
+def _density(scores: Density) -> dict[str, Any]:
+    kind = np.min_scalar_type(int(scores.counts.max()))
+    pairs = list(itertools.combinations(range(len(scores.axes)), 2))
+    return {
+        "axes": scores.axes,
+        "limits": np.column_stack([scores.low, scores.high]).tolist(),
+        "cells": scores.counts.shape[-1],
+        "counts": [
+            {f"{i} {j}": packed(table.astype(kind)) for (i, j), table in zip(pairs, panel)} for panel in scores.counts
+        ],
+        "panels": scores.panels and scores.panels.names,
+    }
 
 
 def _loadings(loadings: Loadings) -> dict[str, Any]:
@@ -140,24 +175,22 @@ def _loadings(loadings: Loadings) -> dict[str, Any]:
         "weights": [packed(column) for column in loadings.weights.T],
         "heatMap": loadings.in_heat_map.tolist(),
         "bars": BARS,
+        "marks": loadings.marks,
+        "axis": loadings.axis,
     }
 
 
 # Tables to download
 
 
-def _files(content: Content) -> dict[str, str]:
-    """Return the tables as CSV, by file name."""
-    found = {}
-    if (variance := content.variance) is not None:
-        columns = (variance.variance, variance.ratio, variance.cumulative)
-        rows = ([str(j + 1), *map(str, numbers)] for j, numbers in enumerate(zip(*columns)))
-        found["variance.csv"] = _csv([["component", "variance", "share", "cumulative share"], *rows])
-    if (loadings := content.loadings) is not None:
-        header = ["feature", *(f"component {j + 1}" for j in range(loadings.weights.shape[1]))]
-        named = zip(loadings.features, loadings.weights)
-        found["loadings.csv"] = _csv([header, *([_cell(name), *map(str, numbers)] for name, numbers in named)])
-    return found
+def _file(section: Chart | Loadings) -> str:
+    """Return a section's table as CSV."""
+    if isinstance(section, Chart):
+        rows = ([str(number) for number in row] for row in zip(*(column.values for column in section.columns)))
+        return _csv([[column.name for column in section.columns], *rows])
+    header = ["feature", *(f"{section.axis.lower()} {mark}" for mark in section.marks)]
+    named = zip(section.features, section.weights)
+    return _csv([header, *([_cell(name), *map(str, numbers)] for name, numbers in named)])
 
 
 def _csv(rows: Iterable[Iterable[str]]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -26,12 +26,18 @@ class Method:
         For ``--help``.
     options : tuple of click.Option
         Named as the parameters of the class; None means the class's own default.
+    components : int
+        How many, unless asked for otherwise.
     shares : bool
         Whether the number of components may be given as a share of the variance.
     choices : tuple of str
         Words by which the class chooses the number of components.
     at_most_rank : bool
         Whether there can be no more components than rows or features.
+    reading : tuple of click.Option
+        Further options, which are no parameters of the class but for ``sides``.
+    sides : callable or None
+        ``sides(rows, options)`` returns what ``fit`` is given, if that is not the rows alone.
     tables : callable or None
         ``tables(estimator, rows)`` returns further tables to write: columns by name, by the name of the file.
     notes : callable or None
@@ -42,9 +48,12 @@ class Method:
     estimator: str
     summary: str
     options: tuple[click.Option, ...]
+    components: int = 10
     shares: bool = False
     choices: tuple[str, ...] = ()
     at_most_rank: bool = True  # no more components than rows or features
+    reading: tuple[click.Option, ...] = ()
+    sides: Callable[[Any, Mapping[str, Any]], tuple[Any, ...]] | None = None
     tables: Callable[[Any, Any], dict[str, dict[str, Any]]] | None = None
     notes: Callable[[Any], list[str]] | None = None
 

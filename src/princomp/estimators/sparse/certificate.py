@@ -15,6 +15,12 @@ from princomp.result import Certificate
 Array = NDArray[Any]
 
 
+BOUNDS_MEAN = (
+    "A bound holds for these data, and for a component given those before it: together other components may explain "
+    "more, and another sample may choose other features."
+)
+
+
 def _nothing() -> Array:
     return np.zeros(0)
 
@@ -86,6 +92,28 @@ class SparseCertificate(Certificate):
             best = f"proved best among components {among}" if among else "proved best"
             return f"All {k} components are {best}, each given those before it."
         return " ".join(self.sentences())
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a program would like to know, the bounds of each component too."""
+        names = ("lower", "upper", "gap", "proved", "nodes", "seconds")
+        return super().facts() | {name: getattr(self, name) for name in names}
+
+    def verdict(self) -> str:
+        """Say in one line whether the answer is certified, and how many components are proved best."""
+        proved, among = self.proved, self.restriction()
+        if not self.holds:
+            return super().verdict()
+        if proved.all():
+            better = f"no better components {among}," if among else "no better components"
+            return f"Certified: {better} exist, each given those before it."
+        if not proved.any():
+            return "Certified within bounds: how much better a component could be is known."
+        best = f"proved best among components {among}" if among else "proved best"
+        return f"Certified: {int(proved.sum())} of {len(proved)} components are {best}, the others within bounds."
+
+    def assurance(self) -> list[str]:
+        """Say what is known of each of the first components, and what that means."""
+        return [*self.sentences(), BOUNDS_MEAN]
 
     def restriction(self, *, plural: bool = True) -> str:
         """Return what components all this is about, in words to follow "components" or "component"; "" if any."""

@@ -1,0 +1,23 @@
+"""Mixtures of probabilistic PCA on the command line."""
+
+import click
+
+from princomp.cli.methods import Method
+from princomp.cli.methods.probabilistic import METHOD as PROBABILISTIC
+
+SHARED = ("n_init", "tol", "max_iter")
+
+METHOD = Method(
+    name="mixture",
+    estimator="ProbabilisticPCAMixture",
+    summary="hidden groups of samples, each with components of its own; cells may be missing",
+    options=(
+        click.Option(
+            ["--groups", "--n-clusters", "n_clusters"], type=click.IntRange(min=1), help="How many groups. [default: 2]"
+        ),
+        *(option for option in PROBABILISTIC.options if option.name in SHARED),
+    ),
+    components=2,
+    tables=PROBABILISTIC.tables,
+    notes=PROBABILISTIC.notes,
+)
