@@ -48,8 +48,8 @@ def _largest(loadings: Loadings, most: int) -> list[str]:
 
     texts = [f"largest {loadings.title[0].lower()}{loadings.title[1:]}"]
     for weights in np.asarray(loadings.weights[:most], float):
-        largest = np.argsort(-np.abs(weights), kind="stable")[:3]
-        texts.append(", ".join(f"{shown(loadings.features[i], 24)} {weights[i]:+.2f}" for i in largest))
+        largest = [i for i in np.argsort(-np.abs(weights), kind="stable")[:3] if weights[i]]
+        texts.append(", ".join(f"{shown(loadings.features[i], 24)} {weights[i]:+.2f}" for i in largest) or "none")
     width = max(map(len, texts))
     return [f"{text:<{width}}" for text in texts]
 

@@ -34,10 +34,9 @@ PAIRS = (
 )
 ONE_SIDE = "Where the samples lie along two scores of X, one side of the pairs; the other was not given here."
 WEIGHTS = (
-    "The weight of each feature of this side, in units of its standard deviation, in the scores of a pair: those of "
-    "features with weights of the same sign rise together. Features without any weight are in no pair."
+    "The weight of each feature of this side in the scores of a pair. Features with weights of the same sign move the "
+    "scores the same way; those without any weight are in no pair."
 )
-UNSCALED = WEIGHTS.replace(", in units of its standard deviation,", "")
 
 
 def describe_canonical(model: Any) -> Description:
@@ -50,7 +49,6 @@ def describe_canonical(model: Any) -> Description:
     pair = Column("pair", np.arange(1, k + 1), "count", "Pair")
     correlation = Column("correlation", correlations, "number", "Correlation")
     last = "" if k == 1 else f", down to {correlations[-1]:.3g}"
-    text = WEIGHTS if model.scale else UNSCALED
     return replace(
         found,
         sides=sides,
@@ -67,7 +65,9 @@ def describe_canonical(model: Any) -> Description:
             Table("correlations", "Correlations", CORRELATIONS, (pair, correlation), "correlation", "Correlation"),
             "scores",
             *(
-                Loadings(f"loadings-{x}", f"Loadings of {x.upper()}", text, side.features, W, names, marks(k), "Pair")
+                Loadings(
+                    f"loadings-{x}", f"Loadings of {x.upper()}", WEIGHTS, side.features, W, names, marks(k), "Pair"
+                )
                 for x, side, W in zip("xy", sides, weights)
             ),
         ),

@@ -110,7 +110,8 @@ show.chart = (name, { row, axis: height, share, bars, line }) => {
   const each = unpack(bars);
   const along = line && unpack(line);
   const numbers = Array.from(each, (_, j) => j + 1);
-  const top = Math.max(...(along || each), 0);
+  const largest = Math.max(...(along || each), 0);
+  const top = largest > 1 ? 1.06 * largest : largest > 0.6 ? 1.06 : 1.2 * largest || 1; // most shares and correlations: 1
   const what = row[0].toUpperCase() + row.slice(1);
   const digits = share ? ".2%" : ".4g";
   charts[name] = () => {
@@ -130,7 +131,7 @@ show.chart = (name, { row, axis: height, share, bars, line }) => {
       xaxis: axis(what, {
         dtick: each.length <= 20 ? 1 : undefined, showgrid: false, range: [0.4, each.length + 0.6],
       }),
-      yaxis: axis(height, { tickformat: share ? ".0%" : undefined, range: [0, top > 0.6 ? 1.06 : 1.2 * top || 1] }),
+      yaxis: axis(height, { tickformat: share ? ".0%" : undefined, range: [0, top] }),
       legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
       bargap: 0.25,
     });
