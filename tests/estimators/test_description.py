@@ -1,4 +1,4 @@
-"""Every estimator describes itself, however it was fitted; inspect, transform and the report show that, saved or not."""
+"""Every estimator describes itself, however it was fitted; inspect, transform and the report show it, saved or not."""
 
 import json
 import re
@@ -180,9 +180,7 @@ class Halves(Described, TransformerMixin, BaseEstimator):
             found,
             summary="Two halves.",
             sections=(
-                Loadings(
-                    "loadings", "Membership", "Who is where.", features, self.halves_, ("A", "B"), marks(2), "Half"
-                ),
+                Loadings("loadings", "Members", "Who is where.", features, self.halves_, ("A", "B"), marks(2), "Half"),
                 "scores",
                 Table("halves", "Sizes", "How many.", (number, size), bars="features", axis="Features"),
             ),
