@@ -1,5 +1,6 @@
 """The command line as a user types it."""
 
+import contextlib
 import csv
 import importlib.util
 import json
@@ -10,10 +11,12 @@ import tomllib
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
-from princomp import PCA, ProbabilisticPCA, load
+from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, load
+from princomp.cli.app import cli
 from princomp.cli.methods import methods
-from princomp.datasets import load_tobamovirus, load_wine
+from princomp.datasets import load_tobamovirus, load_wine, make_height_weight
 from running import princomp
 
 FILES = {"config.toml", "loadings.csv", "model.princomp", "report.html", "scores.csv", "summary.json"}
@@ -228,6 +231,162 @@ def test_complete_data_have_no_note_of_missing_cells(wine):
     summary = json.loads(done.stdout)
     assert summary["n_components"] == ProbabilisticPCA("evidence").fit(load_wine().X).n_components_
     assert not any("missing" in note for note in summary["notes"])
+
+
+# --- groups, and two sides -----------------------------------------------------------------------------
+
+
+def run(folder, *words):
+    """Run a command here, in this folder, and return its output; an error is an error."""
+    with contextlib.chdir(folder):
+        done = CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def numbers(columns, *names):
+    return np.array([columns[name] for name in names], float).T
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    """A folder with heights and weights of two hidden groups, some cells empty, and the results of a fit."""
+    folder = tmp_path_factory.mktemp("people")
+    found = make_height_weight(random_state=0)
+    X = np.where(np.random.default_rng(0).random(found.X.shape) < 0.02, np.nan, found.X)
+    with (folder / "people.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["height", "weight", "sex"])
+        writer.writerows([*("" if np.isnan(x) else x for x in row), "ab"[g]] for row, g in zip(X, found.groups))
+    return folder, X, run(folder, "fit", "people.csv", "--method", "mixture", "-k", 1, "--groups", 2)
+
+
+def test_a_mixture_writes_groups_and_scores_within_them(people):
+    folder, X, done = people
+    out = folder / "out"
+    assert {path.name for path in out.iterdir()} == FILES | {"imputed.csv"}
+    model = ProbabilisticPCAMixture(1, n_clusters=2, random_state=0).fit(X)
+    scores = table(out / "scores.csv")
+    assert list(scores) == ["sample", "sex", "group", "probability_1", "probability_2", "component_1"]
+    assert (np.array(scores["group"], int) == model.predict(X) + 1).all()
+    shares = model.responsibilities(X)
+    assert (numbers(scores, "probability_1", "probability_2") == shares).all()
+    own = np.arange(len(X)), model.predict(X)
+    np.testing.assert_allclose(numbers(scores, "component_1")[:, 0], model.transform(X)[own] / shares[own])
+    loadings = table(out / "loadings.csv")
+    assert list(zip(loadings["group"], loadings["feature"], strict=True))[1:3] == [("1", "weight"), ("2", "height")]
+    assert (numbers(loadings, "component_1")[:, 0] == model.components_.ravel()).all()
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["shares"] == model.shares_.tolist()
+    assert summary["log_likelihood"] == model.log_likelihood_
+    assert "group  samples  component" in done.stdout
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "Most probable group" in page  # not the text column, which nobody asked for
+    assert "cells (" in page  # are missing
+
+
+def test_a_mixture_from_its_configuration_and_from_its_file(people):
+    folder, _, _ = people
+    run(folder, "fit", "--config", "out/config.toml", "people.csv", "-o", "again", "--no-report")
+    assert (folder / "again" / "scores.csv").read_bytes() == (folder / "out" / "scores.csv").read_bytes()
+    printed = run(folder, "transform", "out/model.princomp", "people.csv", "-q").stdout
+    written = (folder / "out" / "scores.csv").read_text(encoding="utf-8")
+    assert printed.splitlines()[0] == written.splitlines()[0]
+    scores = np.array([[line.split(",")[j] for j in (0, 2, 5)] for line in printed.splitlines()[1:]], float)
+    np.testing.assert_allclose(scores, numbers(table(folder / "out" / "scores.csv"), "sample", "group", "component_1"))
+    share = load(folder / "out" / "model.princomp").shares_[0]
+    assert f"    1  {share:7.1%}          1  " in run(folder, "inspect", "out/model.princomp").stdout
+
+
+def test_a_label_that_was_asked_for_colours_a_mixture(people):
+    folder, _, _ = people
+    run(folder, "fit", "people.csv", "--method", "mixture", "--label", "sex", "-o", "labelled")
+    page = (folder / "labelled" / "report.html").read_text(encoding="utf-8")
+    assert 'aria-label="sex"' in page
+
+
+@pytest.fixture(scope="module")
+def two_sides(tmp_path_factory):
+    """A folder with a table of genes and metabolites, and its data."""
+    folder = tmp_path_factory.mktemp("sides")
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(100, 6)), rng.normal(size=(100, 3))
+    Y[:, 1] += 2 * X[:, 3]
+    X, Y = X.round(6), Y.round(6)
+    with (folder / "table.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["m[0]", *(f"gene_{j}" for j in range(6)), "m[1]", "m[2]", "site"])
+        writer.writerows([y[0], *x, *y[1:], "here"] for x, y in zip(X, Y, strict=True))
+    return folder, X, Y
+
+
+@pytest.mark.parametrize("other", [["m*"], ["m[0]", "m[1]", "m[2]"], ["m[[]*", "m[1]"]])
+def test_two_sides_by_names_or_patterns(two_sides, tmp_path, other):
+    folder, X, Y = two_sides
+    words = [word for name in other for word in ("--other", name)]
+    done = run(folder, "fit", "table.csv", "--method", "cca", *words, "-o", tmp_path / "out")
+    model = SparseCCA(1).fit(X, Y)
+    scores = table(tmp_path / "out" / "scores.csv")
+    assert list(scores) == ["sample", "site", "x_component_1", "y_component_1"]
+    expected = np.hstack(model.transform(X, Y))
+    np.testing.assert_allclose(numbers(scores, "x_component_1", "y_component_1"), expected, atol=1e-12)
+    loadings = table(tmp_path / "out" / "loadings.csv")
+    assert loadings["side"] == ["x"] * 6 + ["y"] * 3
+    assert loadings["feature"] == [*(f"gene_{j}" for j in range(6)), "m[0]", "m[1]", "m[2]"]
+    weights = np.vstack([model.x_weights_, model.y_weights_])
+    np.testing.assert_allclose(numbers(loadings, "component_1"), weights, atol=1e-12)
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["correlations"] == pytest.approx(model.correlations_.tolist())
+    assert summary["features_y"] == ["m[0]", "m[1]", "m[2]"]
+    assert "gene_3 +" in done.stdout
+    assert tomllib.loads((tmp_path / "out" / "config.toml").read_text())["other"] == other
+
+
+def test_two_sides_from_a_file(two_sides):
+    folder, X, _ = two_sides
+    run(folder, "fit", "table.csv", "--method", "cca", "--other", "m*", "--no-report")
+    both = run(folder, "transform", "out/model.princomp", "table.csv", "-q")
+    assert both.stdout.splitlines()[0] == '"sample","site","x_component_1","y_component_1"'
+    np.savetxt(folder / "genes.csv", X, delimiter=",", header=",".join(f"gene_{j}" for j in range(6)), comments="")
+    one = run(folder, "transform", "out/model.princomp", "genes.csv")
+    assert '"sample","x_component_1"\n' in one.stdout
+    assert "Scores of one side only: of the other, these columns are not there: m[0], m[1], m[2]." in one.stderr
+    shown = run(folder, "inspect", "out/model.princomp").stdout
+    assert "Fitted to 100 rows and 6 features: gene_0" in shown
+    assert "and 3 features: m[0], m[1], m[2]" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ([], 2, "The method cca needs --other COLUMN"),
+        (["--other", "n*"], 3, "--other 'n*' is none of the columns: m[0], gene_0"),
+        (["--other", "site"], 3, "--other 'site' holds text"),
+        (["--other", "*"], 3, "--other names all columns"),
+        (["--other", "m*", "-k", "4"], 2, "-k 4 is more than 100 rows and 6 features and 3 features have: at most 3."),
+    ],
+)
+def test_sides_that_are_none_are_refused(two_sides, words, code, sentence):
+    folder, _, _ = two_sides
+    done = princomp("fit", "table.csv", "--method", "cca", *words, "-o", "refused", cwd=folder)
+    assert done.returncode == code, done.stderr
+    assert sentence in done.stderr
+    assert not (folder / "refused").exists()
+
+
+def test_two_sides_need_names(tmp_path):
+    np.save(tmp_path / "table.npy", np.eye(4))
+    done = princomp("fit", "table.npy", "--method", "cca", "--other", "x1", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "table.npy: The data have no column names, which --other needs" in done.stderr
+
+
+def test_options_of_another_method_are_refused(wine):
+    folder, _ = wine
+    for option in ("--other", "--groups"):
+        done = princomp("fit", "wine.csv", option, "3", "-o", "refused", cwd=folder)
+        assert done.returncode == 2
+        assert "is not an option of the method pca." in done.stderr
 
 
 @pytest.mark.parametrize("choice", ["ard", "bic", "held-out"])

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from princomp import PCA, report
+from princomp import PCA, ProbabilisticPCAMixture, SparseCCA, report
 from princomp.report.words import shown
 
 pytestmark = pytest.mark.needs("jinja2", "playwright", "chromium")
@@ -295,6 +295,76 @@ def test_many_points_and_features_in_a_browser(visit, tmp_path):
     np.testing.assert_array_equal(np.array(page.evaluate(counts), dtype=float), first.T)
     assert "samples" in hover(page, "#scores", ".heatmaplayer image")
     assert overflow(page) == 0
+
+
+def mixture_of_three(n):
+    """Data in three groups far apart, and a mixture of them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4)) * [4, 2, 1, 1] + 30 * rng.normal(size=(3, 4))[np.arange(n) % 3]
+    return X, ProbabilisticPCAMixture(3, n_clusters=3, random_state=0).fit(X[:300])
+
+
+@pytest.mark.parametrize(("width", "columns"), [(1280, 3), (375, 1)])
+def test_groups_are_drawn_apart(visit, tmp_path, width, columns):
+    X, model = mixture_of_three(300)
+    page = visit(report.write(model, X, tmp_path / "report.html"), width)
+    assert page.locator(f".plot {PLOTS}").count() == 4
+    assert page.locator("#groups .bars .point").count() == 3
+    places = [page.locator(f"#scores .subplot.{name}").bounding_box() for name in ("xy", "x2y2", "x3y3")]
+    assert len({round(place["x"]) for place in places}) == columns
+    drawn = [(trace["xaxis"], len(trace["x"])) for trace in traces_of_scores(page)]
+    assert sorted(count for count in drawn if count[1]) == [("x", 100), ("x2", 100), ("x3", 100)]
+    titles = page.locator("#scores .annotation-text").all_text_contents()
+    assert titles == [f"Group {c}: 100 samples" for c in (1, 2, 3)]
+    page.get_by_role("button", name="Group 2").click()
+    assert sum(len(trace["x"]) for trace in traces_of_scores(page)) == 200
+    page.select_option("#across", "2")
+    assert page.locator("#scores .x3title").text_content() == "Component 3"
+    page.select_option("#component", label=page.locator("#component option").nth(4).text_content())
+    weights = page.evaluate("Array.from(document.getElementById('bars').data[0].x)")
+    assert sorted(np.abs(weights)) == pytest.approx(sorted(np.abs(model.components_[1, 1])))
+    assert overflow(page) == 0
+
+
+def traces_of_scores(page):
+    read = "trace => ({xaxis: trace.xaxis, x: Array.from(trace.x || [])})"
+    return page.evaluate(f"document.getElementById('scores').data.map({read})")
+
+
+def test_groups_coloured_by_numbers_share_a_scale(visit, tmp_path):
+    X, model = mixture_of_three(300)
+    page = visit(report.write(model, X, tmp_path / "report.html", labels=X[:, 0]))
+    assert page.locator("#scores .colorbar").count() == 1
+    scales = page.evaluate("document.getElementById('scores').data.map(({marker}) => [marker.cmin, marker.cmax])")
+    assert [scale for scale in scales if scale[0] is not None] == [pytest.approx([X[:, 0].min(), X[:, 0].max()])] * 3
+
+
+def test_many_points_of_groups_in_a_browser(visit, tmp_path):
+    X, model = mixture_of_three(30_000)
+    path = report.write(model, X, tmp_path / "report.html")
+    assert path.stat().st_size < 3e6
+    page = visit(path)
+    counts = page.evaluate("document.getElementById('scores').data.map(trace => trace.customdata)")
+    assert [np.nansum(np.array(each, dtype=float)) for each in counts] == [10_000] * 3
+    assert page.locator("#scores .colorbar").count() == 1
+
+
+def test_two_sides_in_a_browser(visit, tmp_path):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(80, 6)), rng.normal(size=(80, 4))
+    Y[:, 1] += 3 * X[:, 2]
+    Y[:, 3] -= 2 * X[:, 5]
+    model = SparseCCA(2).fit(X, Y)
+    page = visit(report.write(model, X, tmp_path / "report.html", y=Y))
+    assert page.locator(f".plot {PLOTS}").count() == 6
+    assert [page.evaluate(TITLE.format(each)) for each in "xy"] == ["Pair 1, X", "Pair 1, Y"]
+    for side, weights in (("x", model.x_weights_), ("y", model.y_weights_)):
+        page.select_option(f"#component-{side}", "1")
+        drawn = page.evaluate(f"Array.from(document.getElementById('bars-{side}').data[0].x)")
+        assert sorted(np.abs(drawn)) == pytest.approx(sorted(np.abs(weights[:, 1])))
+    with page.expect_download() as waiting:
+        page.click("a[data-file='loadings-y.csv']")
+    assert waiting.value.suggested_filename == "loadings-y.csv"
 
 
 def test_report_of_the_demo(visit, tmp_path):
