@@ -419,10 +419,11 @@ def test_many_points_of_a_mixture_are_counted_in_their_groups():
 
 @pytest.mark.parametrize(("m", "axes"), [(1, 10), (2, 7), (12, 3)])
 def test_the_more_panels_the_fewer_pairs_of_axes_are_counted(m, axes):
-    from princomp.report.collect import CELLS, PAIRS, Panels, _density
+    from princomp.estimators.description import Groups
+    from princomp.report.collect import CELLS, PAIRS, _density
 
     columns = np.random.default_rng(0).normal(size=(10, 500))
-    panels = Panels(("name",) * m, np.arange(500) % m, m)
+    panels = Groups("groups", ("name",) * m, np.arange(500) % m)
     found = _density("", columns, tuple("abcdefghij"), panels, has_labels=False)
     assert len(found.axes) == axes
     assert found.counts.shape[2:] == (CELLS, CELLS)
@@ -436,7 +437,7 @@ def test_many_groups():
     found, loadings = content.section("scores"), content.section("loadings")
     assert len(found.panels.names) == CATEGORIES
     assert found.labels.categories == (*(f"Group {c + 1}" for c in range(CATEGORIES - 1)), "other")
-    assert f"first {CATEGORIES} of 14 groups" in render(content)
+    assert f"Of 14 groups, the first {CATEGORIES} are shown." in found.text
     assert loadings.marks == tuple(f"{c + 1}.1" for c in range(COMPONENTS))
     assert "The first of 2 in each are shown." in loadings.text
 

@@ -56,6 +56,11 @@ class Table:
     bars: str  # which column
     axis: str  # what the bars show
     line: str = ""
+    left_out: int = 0  # rows
+
+    def column(self, name: str) -> Column:
+        """Return the column of this name."""
+        return next(column for column in self.columns if column.name == name)
 
 
 @dataclass(frozen=True)

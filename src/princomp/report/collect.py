@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from princomp._text import count
 from princomp._version import __version__
 from princomp.estimators import description
-from princomp.estimators.description import Column, Description, Groups, Scores, Table, describe, describe_scores
+from princomp.estimators.description import Description, Groups, Parameter, Scores, Table, describe, describe_scores
 from princomp.report.words import shown
 
 # These bound the size of the page, whatever the size of the data.
@@ -46,29 +46,6 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class Chart:
-    """The first rows of a table, and which of its columns are drawn."""
-
-    name: str
-    title: str
-    text: str
-    columns: tuple[Column, ...]
-    n_rows: int  # in all
-    bars: str
-    axis: str
-    line: str
-
-    @property
-    def row(self) -> str:
-        """What a row stands for."""
-        return self.columns[0].name
-
-    def column(self, name: str) -> Array:
-        """Return the numbers of a column."""
-        return next(np.asarray(column.values) for column in self.columns if column.name == name)
-
-
-@dataclass(frozen=True)
 class Labels:
     """What points are coloured by: numbers, or codes of categories."""
 
@@ -76,15 +53,6 @@ class Labels:
     values: Array  # (n,) numbers, NaN = missing; or codes
     categories: tuple[str, ...] | None = None
     n_coloured: int = 0  # the first categories; what follows ("other", "missing") is grey
-
-
-@dataclass(frozen=True)
-class Panels:
-    """Samples that are drawn apart."""
-
-    names: tuple[str, ...]
-    codes: Array  # (n,); a sample whose code is no panel's is not drawn
-    n_panels: int  # in all
 
 
 @dataclass(frozen=True)
@@ -96,7 +64,7 @@ class Points:
     columns: Array  # (axes, n)
     names: tuple[str, ...] | None
     labels: Labels | None
-    panels: Panels | None
+    panels: Groups | None  # samples that are drawn apart; those of no panel are not drawn
     name = "scores"
 
 
@@ -111,7 +79,7 @@ class Density:
     counts: Array  # (panels, pairs, CELLS, CELLS), in the order of itertools.combinations; last axis = first of a pair
     n_samples: int
     has_labels: bool
-    panels: Panels | None
+    panels: Groups | None
     name = "scores"
 
 
@@ -131,16 +99,7 @@ class Loadings:
     axis: str
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of the estimator."""
-
-    name: str
-    value: str
-    changed: bool  # from its default
-
-
-Section = Chart | Points | Density | Loadings
+Section = Table | Points | Density | Loadings
 
 
 @dataclass(frozen=True)
@@ -204,7 +163,7 @@ def collect(
         certificate=_certificate(said),
         sections=tuple(section for section in sections if section is not None),
         computation=tuple(shown(sentence, 500) for sentence in said.computation),
-        parameters=tuple(Parameter(each.name, shown(repr(each.value)), each.changed) for each in said.parameters),
+        parameters=tuple(replace(each, value=shown(repr(each.value))) for each in said.parameters),
         versions=_versions(),
         written=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
     )
@@ -247,15 +206,12 @@ def _versions() -> tuple[tuple[str, str], ...]:
 # Numbers
 
 
-def _cut(part: Table | description.Loadings) -> Chart | Loadings:
+def _cut(part: Table | description.Loadings) -> Table | Loadings:
     """Return a part of a description, cut to the size of a page."""
-    return _chart(part) if isinstance(part, Table) else _loadings(part)
-
-
-def _chart(table: Table) -> Chart:
-    columns = tuple(replace(column, values=np.asarray(column.values)[:ROWS]) for column in table.columns)
-    n_rows = len(table.columns[0].values)
-    return Chart(table.name, table.title, table.text, columns, n_rows, table.bars, table.axis, table.line)
+    if not isinstance(part, Table):
+        return _loadings(part)
+    columns = tuple(replace(column, values=np.asarray(column.values)[:ROWS]) for column in part.columns)
+    return replace(part, columns=columns, left_out=max(len(part.columns[0].values) - ROWS, 0))
 
 
 def _loadings(found: description.Loadings) -> Loadings:
@@ -297,23 +253,30 @@ def _scores(
     if k == 1:  # there is nothing to draw it against but the order of the samples
         columns, axes = np.stack([np.arange(1.0, n + 1), columns[0]]), ("Sample number", *axes)
     panels = None if found.groups is None else _panels(found.groups)
+    text = f"{found.text}{_not_all(found.groups)}"
     if n > POINTS:
-        return _density(found.text, columns, axes, panels, has_labels=labels is not None)
+        return _density(text, columns, axes, panels, has_labels=labels is not None)
     colours = None if found.groups is None else _groups(found.groups)
     if values is not None:
         colours = _labels(values, shown(label_name or "label"))
     shortened = None if names is None else tuple(shown(name, LONGEST_SAMPLE) for name in names)
-    return Points(found.text, axes, columns, shortened, colours, panels)
+    return Points(text, axes, columns, shortened, colours, panels)
 
 
-def _panels(groups: Groups) -> Panels:
-    """Return a panel for each of the first groups, with the number of its samples."""
+def _panels(groups: Groups) -> Groups:
+    """Return the first groups, with the numbers of their samples."""
     counts = np.bincount(groups.codes, minlength=len(groups.names))
-    names = tuple(f"{name}: {count(int(many), 'sample')}" for name, many in zip(groups.names, counts))
-    return Panels(names[:CATEGORIES], groups.codes, len(names))
+    names = (f"{name}: {count(int(many), 'sample')}" for name, many in zip(groups.names, counts))
+    return replace(groups, names=tuple(itertools.islice(names, CATEGORIES)))
 
 
-def _density(text: str, columns: Array, axes: tuple[str, ...], panels: Panels | None, *, has_labels: bool) -> Density:
+def _not_all(groups: Groups | None) -> str:
+    if groups is None or len(groups.names) <= CATEGORIES:
+        return ""
+    return f" Of {len(groups.names)} groups, the first {CATEGORIES} are shown."
+
+
+def _density(text: str, columns: Array, axes: tuple[str, ...], panels: Groups | None, *, has_labels: bool) -> Density:
     """Count points in cells, for each panel and pair of axes; of many panels, for fewer axes."""
     n_panels = 1 if panels is None else len(panels.names)
     fewer = next(a for a in range(len(axes), 1, -1) if a == 2 or n_panels * a * (a - 1) // 2 <= PAIRS)

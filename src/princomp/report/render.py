@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp._text import count, harmless
-from princomp.report.collect import BARS, POINTS, Chart, Content, Density, Loadings, Points, Section
+from princomp.estimators.description import Table
+from princomp.report.collect import BARS, POINTS, Content, Density, Loadings, Points, Section
 
 Array = NDArray[Any]
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-KINDS = {Chart: "chart", Points: "points", Density: "density", Loadings: "loadings"}  # as template and script call them
+KINDS = {Table: "chart", Points: "points", Density: "density", Loadings: "loadings"}  # as template and script call them
 BUNDLE = "plotly-cartesian.min.js"
 # Characters that could end a script element, or a line of a script.
 UNSAFE_IN_SCRIPT = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
@@ -110,7 +111,7 @@ def _single(array: Array) -> Array:
 
 
 def _data(content: Content) -> dict[str, Any]:
-    tables = [section for section in content.sections if isinstance(section, Chart | Loadings)]
+    tables = [section for section in content.sections if isinstance(section, Table | Loadings)]
     return {
         "sections": {section.name: {"kind": KINDS[type(section)], **_of(section)} for section in content.sections},
         "files": {f"{section.name}.csv": _file(section) for section in tables},
@@ -119,21 +120,21 @@ def _data(content: Content) -> dict[str, Any]:
 
 def _of(section: Section) -> dict[str, Any]:
     """Return what the script needs to draw a section."""
-    if isinstance(section, Chart):
+    if isinstance(section, Table):
         return _chart(section)
     if isinstance(section, Loadings):
         return _loadings(section)
     return _points(section) if isinstance(section, Points) else _density(section)
 
 
-def _chart(chart: Chart) -> dict[str, Any]:
-    kind = next(column.kind for column in chart.columns if column.name == chart.bars)
+def _chart(table: Table) -> dict[str, Any]:
+    bars = table.column(table.bars)
     return {
-        "row": chart.row,
-        "axis": chart.axis,
-        "share": kind == "share",
-        "bars": packed(chart.column(chart.bars)),
-        "line": packed(chart.column(chart.line)) if chart.line else None,
+        "row": table.columns[0].name,
+        "axis": table.axis,
+        "share": bars.kind == "share",
+        "bars": packed(np.asarray(bars.values)),
+        "line": packed(np.asarray(table.column(table.line).values)) if table.line else None,
     }
 
 
@@ -183,9 +184,9 @@ def _loadings(loadings: Loadings) -> dict[str, Any]:
 # Tables to download
 
 
-def _file(section: Chart | Loadings) -> str:
+def _file(section: Table | Loadings) -> str:
     """Return a section's table as CSV."""
-    if isinstance(section, Chart):
+    if isinstance(section, Table):
         rows = ([str(number) for number in row] for row in zip(*(column.values for column in section.columns)))
         return _csv([[column.name for column in section.columns], *rows])
     header = ["feature", *(f"{section.axis.lower()} {mark}" for mark in section.marks)]
