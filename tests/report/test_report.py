@@ -439,7 +439,9 @@ def test_many_groups():
     assert found.labels.categories == (*(f"Group {c + 1}" for c in range(CATEGORIES - 1)), "other")
     assert f"Of 14 groups, the first {CATEGORIES} are shown." in found.text
     assert loadings.marks == tuple(f"{c + 1}.1" for c in range(COMPONENTS))
-    assert "The first of 2 in each are shown." in loadings.text
+    assert "Only 10 of 28 components are shown, the first of each group." in loadings.text
+    assert "14 groups, of" in content.summary
+    assert " down to " in content.summary
 
 
 def two_sides(k=2):

@@ -23,6 +23,7 @@ from princomp.estimators.description import (
 
 Array = NDArray[Any]
 
+SAID = 6  # shares, one by one
 GROUPS = (
     "How many of the samples each group has, how much of the variance inside it its components hold, and the standard "
     "deviation of the noise that they leave in every feature."
@@ -50,8 +51,7 @@ def describe_mixture(model: Any) -> Description:
     features, noise = found.sides[0].features, model.noise_variance_.astype(np.float64)[:, None]
     variance = (model.weights_.astype(np.float64) ** 2).sum(axis=1) + noise  # (m, k)
     ratio = variance / (variance.sum(axis=1, keepdims=True) + (p - k) * noise)
-    shares = [percent(share) for share in model.shares_.tolist()]
-    groups = f"{count(m, 'group')}, of {', '.join(shares[:-1])} and {shares[-1]} of the samples" if m > 1 else "1 group"
+    groups = f"{count(m, 'group')}, of {_shares(model.shares_.tolist())} of the samples" if m > 1 else "1 group"
     likelihood = f"Log-likelihood {model.log_likelihood_:.2f}, of all cells that are there."
     group, number = np.repeat(np.arange(1, m + 1), k), np.tile(np.arange(1, k + 1), m)
     return replace(
@@ -135,6 +135,16 @@ def _residual(certificate: Any) -> str:
         f"The residual is {certificate.residual:.1e}; up to {certificate.tol:.0e} was allowed. It is the gain of the "
         f"log-likelihood, for each cell, {how}."
     )
+
+
+def _shares(shares: list[float]) -> str:
+    r"""Return two or more shares, largest first, or of many the first and the last.
+
+    >>> _shares([0.5, 0.3, 0.2]), _shares([0.3] + [0.1] * 7)
+    ('50\xa0%, 30\xa0% and 20\xa0%', '30\xa0% down to 10\xa0%')
+    """
+    *others, last = [percent(share) for share in shares]
+    return f"{', '.join(others)} and {last}" if len(shares) <= SAID else f"{others[0]} down to {last}"
 
 
 def _range(shares: Array) -> str:

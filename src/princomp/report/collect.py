@@ -227,7 +227,7 @@ def _loadings(found: description.Loadings) -> Loadings:
     return Loadings(
         found.name,
         found.title,
-        f"{found.text} The first of {k} in each are shown." if found.groups > 1 and few < k else found.text,
+        f"{found.text}{_only(len(chosen), len(found.weights)) if found.groups > 1 else ''}",
         tuple(shown(found.features[j]) for j in kept),
         weights[:, kept].T,
         np.searchsorted(kept, heat_map),
@@ -236,6 +236,10 @@ def _loadings(found: description.Loadings) -> Loadings:
         tuple(found.marks[j] for j in chosen),
         found.axis,
     )
+
+
+def _only(few: int, all_of_them: int) -> str:
+    return f" Only {few} of {all_of_them} components are shown, the first of each group." if few < all_of_them else ""
 
 
 def _scores(
