@@ -1,6 +1,5 @@
 """The command line as a user types it."""
 
-import contextlib
 import csv
 import importlib.util
 import json
@@ -11,10 +10,8 @@ import tomllib
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, load
-from princomp.cli.app import cli
 from princomp.cli.methods import methods
 from princomp.datasets import load_tobamovirus, load_wine, make_height_weight
 from running import princomp
@@ -237,10 +234,9 @@ def test_complete_data_have_no_note_of_missing_cells(wine):
 
 
 def run(folder, *words):
-    """Run a command here, in this folder, and return its output; an error is an error."""
-    with contextlib.chdir(folder):
-        done = CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
+    """Run a command in this folder, and return what it printed; an error is an error."""
+    done = princomp(*words, cwd=folder)
+    assert done.returncode == 0, done.stderr
     return done
 
 

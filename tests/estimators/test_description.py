@@ -7,13 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 import princomp
 from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA, report
-from princomp.cli.app import cli
 from princomp.data.memory import MemoryRows
 from princomp.estimators.description import (
     Column,
@@ -30,6 +28,7 @@ from princomp.estimators.description import (
 from princomp.persistence.schema import MODELS
 from princomp.report.collect import collect
 from princomp.report.render import render
+from running import princomp as command
 
 pytestmark = pytest.mark.needs("jinja2", "pyarrow")
 
@@ -75,10 +74,10 @@ def fitted(name, *, named=True):
 
 
 def run(*words):
-    """The output of a command, which must not end in an error."""
-    done = CliRunner().invoke(cli, [str(word) for word in words])
-    assert done.exception is None, f"{words[0]}: {done.exception!r}"
-    return done.output
+    """What a command prints; it must not end in an error."""
+    done = command(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def without_date(page):
