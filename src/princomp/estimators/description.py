@@ -149,7 +149,16 @@ class Described:
 
 
 def describe(estimator: Any) -> Description:
-    """Return what a fitted estimator says of itself; one from elsewhere is judged by its attributes.
+    """Return what a fitted estimator says of itself, as plain data.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted. One from elsewhere, of the scikit-learn kind, is judged by its attributes.
+
+    Returns
+    -------
+    Description
 
     Examples
     --------
@@ -166,7 +175,23 @@ def describe(estimator: Any) -> Description:
 
 
 def describe_scores(estimator: Any, X: Any, y: Any = None, values: Any = None) -> Scores:
-    """Return where samples lie; ``values`` are those of ``estimator.transform``, if they are there already."""
+    """Return where samples lie in a fitted model, with names: of a mixture, in their most probable groups.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    X : as in ``fit``
+        The data; not read if ``values`` are given.
+    y : as in ``fit``, optional
+        The other side, of an estimator that has two.
+    values : array, optional
+        What ``estimator.transform`` gives, if it is there already.
+
+    Returns
+    -------
+    Scores
+    """
     check_is_fitted(estimator)
     if isinstance(estimator, Described):
         return estimator._describe_scores(X, y, values)
