@@ -10,7 +10,7 @@ import base64
 import itertools
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from princomp._text import count, harmless
 from princomp.estimators.description import Table
-from princomp.report.collect import BARS, POINTS, Content, Density, Loadings, Points, Section
+from princomp.report.collect import BARS, POINTS, Content, Density, Loadings, Points
 
 Array = NDArray[Any]
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-KINDS = {Table: "chart", Points: "points", Density: "density", Loadings: "loadings"}  # as template and script call them
 BUNDLE = "plotly-cartesian.min.js"
 # Characters that could end a script element, or a line of a script.
 UNSAFE_IN_SCRIPT = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
@@ -47,7 +46,7 @@ def render(content: Content) -> str:
     """
     page: str = template().render(
         content=content,
-        sections=[(KINDS[type(section)], section) for section in content.sections],
+        sections=[(SECTIONS[type(section)][0], section) for section in content.sections],
         points=count(POINTS),
         policy=POLICY,
         style=_text("page.css"),
@@ -111,20 +110,12 @@ def _single(array: Array) -> Array:
 
 
 def _data(content: Content) -> dict[str, Any]:
+    sections = [(section, *SECTIONS[type(section)]) for section in content.sections]
     tables = [section for section in content.sections if isinstance(section, Table | Loadings)]
     return {
-        "sections": {section.name: {"kind": KINDS[type(section)], **_of(section)} for section in content.sections},
+        "sections": {section.name: {"kind": kind, **data_of(section)} for section, kind, data_of in sections},
         "files": {f"{section.name}.csv": _file(section) for section in tables},
     }
-
-
-def _of(section: Section) -> dict[str, Any]:
-    """Return what the script needs to draw a section."""
-    if isinstance(section, Table):
-        return _chart(section)
-    if isinstance(section, Loadings):
-        return _loadings(section)
-    return _points(section) if isinstance(section, Points) else _density(section)
 
 
 def _chart(table: Table) -> dict[str, Any]:
@@ -179,6 +170,15 @@ def _loadings(loadings: Loadings) -> dict[str, Any]:
         "marks": loadings.marks,
         "axis": loadings.axis,
     }
+
+
+# What template and script call a section, and what the script needs to draw it.
+SECTIONS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
+    Table: ("chart", _chart),
+    Points: ("points", _points),
+    Density: ("density", _density),
+    Loadings: ("loadings", _loadings),
+}
 
 
 # Tables to download
