@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp.data.outputs import Outputs, Together
 from princomp.data.rows import Rows, add, centre
 from princomp.data.sparse import CenteredSparse
 
@@ -87,10 +88,17 @@ class Centered:
         view = self._view(tile_rows)
         return self.rows.reduce(_reduce_tiles, view, fn, combine, state, blocks=blocks, combine=combine)
 
-    def map(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any) -> Any:
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *state: Any,
+        width: int | tuple[int, ...],
+        dtype: Any,
+        sparse: bool | tuple[bool, ...] = False,
+    ) -> Any:
         """Return ``fn(tile, rows, *state)`` row by row over all centred tiles (see `Rows.map`)."""
-        view = self._view()
-        return self.rows.map(_map_tiles, view, fn, state, width, dtype, width=width, dtype=dtype)
+        wanted = Outputs(width, dtype, sparse)
+        return self.rows.map(_map_tiles, self._view(), fn, state, wanted, **wanted._asdict())
 
     def tile_rows(self, columns: int = 1) -> int:
         """Return the number of rows of a tile for products with so many columns: many are worth a larger buffer."""
@@ -153,11 +161,9 @@ def _reduce_tiles(
     return total
 
 
-def _map_tiles(
-    block: Any, rows: slice, view: View, fn: Callable[..., Any], state: Any, width: int, dtype: Any
-) -> Array:
-    out = np.empty((block.shape[0], width), dtype)
+def _map_tiles(block: Any, rows: slice, view: View, fn: Callable[..., Any], state: Any, wanted: Outputs) -> Any:
+    out = Together(block.shape[0], wanted)
     with np.errstate(over="ignore", invalid="ignore"):
         for tile, where in _tiles(block, rows, view):
-            out[where.start - rows.start : where.stop - rows.start] = fn(tile, where, *state)
-    return out
+            out.put(slice(where.start - rows.start, where.stop - rows.start), fn(tile, where, *state))
+    return out.answer()

@@ -9,6 +9,7 @@ import numpy as np
 
 from princomp._text import listed
 from princomp.data.rows import Rows
+from princomp.data.wrapped import Wrapped
 
 
 def columns(rows: Rows, names: Sequence[str]) -> Rows:
@@ -23,19 +24,11 @@ def columns(rows: Rows, names: Sequence[str]) -> Rows:
         text = [name for name in missing if name in rows.labels]
         why = f" ({listed(text)} is there, but holds text)" if text else ""
         raise ValueError(f"These columns are needed but missing: {listed(missing)}{why}.")
-    return _Columns(rows, names)
+    place = {name: j for j, name in enumerate(rows.names)}
+    some = Wrapped(rows, _columns, np.array([place[name] for name in names], dtype=np.intp))
+    some.names, some.shape = names, (rows.shape[0], len(names))
+    return some
 
 
-class _Columns(Rows):
-    def __init__(self, rows: Rows, names: tuple[str, ...]) -> None:
-        self._rows, self.names = rows, names
-        place = {name: j for j, name in enumerate(rows.names or ())}
-        self._columns = np.array([place[name] for name in names], dtype=np.intp)
-        self.shape = (rows.shape[0], len(names))
-        self.dtype, self.sparse, self.offsets = rows.dtype, rows.sparse, rows.offsets
-        self.changeable = rows.changeable
-        self.sample_names, self.labels, self.notes = rows.sample_names, rows.labels, rows.notes
-
-    def block(self, i: int) -> Any:
-        """Return block i, a copy of these columns."""
-        return self._rows.block(i)[:, self._columns]
+def _columns(block: Any, rows: slice, places: Any) -> tuple[Any, slice]:
+    return block[:, places], rows

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.data.memory import checked, working_dtype
+from princomp.data.outputs import Outputs
 from princomp.data.rows import Rows, add
 
 Array = NDArray[Any]
@@ -20,9 +21,13 @@ def _call(block: Any, rows: slice, fn: Callable[..., Any], state: tuple[Any, ...
     return fn(checked(block, "a Dask block"), rows, *state)
 
 
-def _call_rows(block: Any, fn: Callable[..., Any], state: tuple[Any, ...]) -> Any:
-    """Run a row-by-row block function on a worker (`map` functions do not ask for row numbers there)."""
-    return fn(checked(block, "a Dask block"), slice(0, len(block)), *state)
+def _call_rows(block: Any, fn: Callable[..., Any], state: tuple[Any, ...], block_info: Any = None) -> Any:
+    """Run a row-by-row block function on a worker; Dask tells where the block lies."""
+    return _call(block, slice(*block_info[0]["array-location"][0]), fn, state)
+
+
+def _one_of(answers: Any, i: int) -> Any:
+    return answers[i]
 
 
 class DaskRows(Rows):
@@ -73,11 +78,29 @@ class DaskRows(Rows):
         parts = dask.compute(*(call(chunks[i], self.rows(i), fn, shared) for i in todo))
         return reduce(combine, parts[1:], _writable(parts[0]))
 
-    def map(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any) -> Any:
-        """Return a lazy Dask array of ``fn`` over blocks."""
-        return self._array.map_blocks(
-            _call_rows, fn, state, dtype=dtype, chunks=(self._array.chunks[0], (width,)), meta=np.empty((0, 0), dtype)
-        )
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *state: Any,
+        width: int | tuple[int, ...],
+        dtype: Any,
+        sparse: bool | tuple[bool, ...] = False,
+        lengths: Array | None = None,
+    ) -> Any:
+        """Return a lazy Dask array of ``fn`` over blocks, or several, which share the work if computed together."""
+        import dask
+
+        rows = self._array.chunks[0] if lengths is None else tuple(int(length) for length in lengths)
+        shared = dask.delayed(state, traverse=False)
+        found = [
+            {"dtype": one.dtype, "chunks": (rows, (one.width,)), "meta": one.empty()}
+            for one in Outputs(width, dtype, sparse).each()
+        ]
+        answers = self._array.map_blocks(_call_rows, fn, shared, **found[0])
+        if not isinstance(width, tuple):
+            return answers
+        # Blocks that are tuples of arrays: nobody sees them but who takes them apart.
+        return tuple(answers.map_blocks(_one_of, i, **how) for i, how in enumerate(found))
 
 
 def _writable(part: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp._threads import ordered_map
+from princomp.data.outputs import Outputs, Together
 
 Array = NDArray[Any]
 
@@ -111,17 +112,51 @@ class Rows(ABC):
                 total = combine(total, part)
         return total
 
-    def map(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any) -> Any:
-        """Return ``fn(block, rows, *state)``, (rows, width) each, row by row, in the input's own kind."""
-        out = np.empty((self.shape[0], width), dtype)
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *state: Any,
+        width: int | tuple[int, ...],
+        dtype: Any,
+        sparse: bool | tuple[bool, ...] = False,
+        lengths: Array | None = None,
+    ) -> Any:
+        """Return ``fn(block, rows, *state)``, (rows, width) each, row by row, in the input's own kind.
+
+        ``fn`` is importable and pure, ``rows`` is the slice of global row numbers, on every storage, as in `reduce`.
+
+        Parameters
+        ----------
+        fn : callable
+            It returns an array (rows, width), or, if ``width`` is a tuple, a tuple of as many arrays.
+        *state : object
+            Sent to whoever holds the blocks.
+        width : int or tuple of int
+            Columns of the answer. With a tuple of widths the answer is a tuple of arrays, in one go over the data.
+        dtype : dtype or tuple of dtype
+            Of the answer: one for all, or one each.
+        sparse : bool or tuple of bool
+            Whether ``fn`` returns CSR arrays, and so does this: one for all, or one each.
+        lengths : (blocks,) array of int, optional
+            How many rows ``fn`` returns of each block, where that is not as many as the block has. Given by rows that
+            hold some of the rows of others (`princomp.data.wrapped`), and by nobody else.
+
+        Returns
+        -------
+        array, or tuple of arrays
+            NumPy arrays and CSR arrays; of data on workers what is lazy there (Dask: a Dask array, of CSR blocks if
+            ``sparse``). Several lazy answers, computed together, are computed in one go.
+        """
+        offsets = self.offsets if lengths is None else np.append(0, np.cumsum(lengths))
+        out = Together(int(offsets[-1]), Outputs(width, dtype, sparse))
 
         def fill(i: int) -> None:
-            out[self.rows(i)] = fn(self.block(i), self.rows(i), *state)
+            out.put(slice(offsets[i], offsets[i + 1]), fn(self.block(i), self.rows(i), *state))
 
-        with closing(ordered_map(fill, range(len(self.offsets) - 1), len(self.offsets) - 1)) as parts:
+        with closing(ordered_map(fill, range(len(offsets) - 1), len(offsets) - 1)) as parts:
             for _ in parts:
                 pass
-        return out
+        return out.answer()
 
     def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:
         """Return rows for work in single precision, and whether they are centred and scaled already.

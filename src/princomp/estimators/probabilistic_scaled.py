@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.data import Rows, statistics
-from princomp.data.rows import add
+from princomp.data import statistics
+from princomp.data.wrapped import scaled
 from princomp.estimators.probabilistic_fit import (
     Found,
     Problem,
@@ -24,37 +23,6 @@ from princomp.estimators.standardise import check_scale
 from princomp.result import History
 
 Array = NDArray[Any]
-
-
-class Scaled(Rows):
-    """Rows less a shift, divided by a scale; NaN stays NaN. Without the shift a large offset would cost digits."""
-
-    def __init__(self, rows: Rows, shift: Array, scale: Array) -> None:
-        self._rows, self._how = rows, (shift, scale)
-        self.shape, self.dtype, self.names = rows.shape, rows.dtype, rows.names
-        self.sparse, self.changeable, self.offsets = rows.sparse, rows.changeable, rows.offsets
-
-    def block(self, i: int) -> Any:
-        """Return block i, divided."""
-        return _divided(self._rows.block(i), *self._how)
-
-    def reduce(
-        self,
-        fn: Callable[..., Any],
-        *state: Any,
-        blocks: Iterable[int] | None = None,
-        combine: Callable[[Any, Any], Any] = add,
-    ) -> Any:
-        """Return the sum of ``fn`` over divided blocks, where the rows themselves would (see `Rows.reduce`)."""
-        return self._rows.reduce(_of_divided, fn, *self._how, *state, blocks=blocks, combine=combine)
-
-
-def _divided(block: Any, shift: Array, scale: Array) -> Any:
-    return (block - shift) / scale if isinstance(block, np.ndarray) else block.multiply(1 / scale).tocsr()
-
-
-def _of_divided(block: Any, rows: slice, fn: Callable[..., Any], shift: Array, scale: Array, *state: Any) -> Any:
-    return fn(_divided(block, shift, scale), rows, *state)
 
 
 def fit_scaled(problem: Problem, method: str) -> tuple[Found, Array]:
@@ -74,7 +42,7 @@ def fit_scaled(problem: Problem, method: str) -> tuple[Found, Array]:
     scale = np.where(deviation > 8 * np.finfo(np.float64).eps * np.abs(mean), deviation, 1.0)
     check_scale(scale, problem.names)
     shift = np.zeros_like(mean) if problem.rows.sparse else mean
-    found = fit(replace(problem, rows=Scaled(problem.rows, shift, scale)), method)
+    found = fit(replace(problem, rows=scaled(problem.rows, shift, scale)), method)
     check_unchanged(data, problem.names)
     return _of_data(found, shift, scale, float(counts @ np.log(scale))), scale
 

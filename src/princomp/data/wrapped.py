@@ -1,0 +1,118 @@
+"""Other rows, changed on the way to whoever reads them: some columns, some rows, other units.
+
+The change is made where the blocks are: what a block function is given by wrapped rows it is given by the rows beneath,
+block by block, on their own threads or workers, and what it returns is all that moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from princomp.data.rows import Rows, add
+
+Array = NDArray[Any]
+
+
+class Wrapped(Rows):
+    """Rows of which each block is another's, changed; all else is as it is there unless it is set anew.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows beneath.
+    change : callable
+        ``change(block, rows, *how)`` returns the block to hand on and the slice of its row numbers. Importable and
+        pure, as block functions are.
+    *how : object
+        Sent to whoever holds the blocks.
+    """
+
+    def __init__(self, rows: Rows, change: Callable[..., tuple[Any, slice]], *how: Any) -> None:
+        self._rows, self._change, self._how = rows, change, how
+        self.shape, self.dtype, self.offsets = rows.shape, rows.dtype, rows.offsets
+        self.names, self.sample_names = rows.names, rows.sample_names
+        self.labels, self.notes = rows.labels, rows.notes
+        self.sparse, self.local, self.changeable = rows.sparse, rows.local, rows.changeable
+
+    def block(self, i: int) -> Any:
+        """Return block i, changed."""
+        return self._change(self._rows.block(i), self._rows.rows(i), *self._how)[0]
+
+    def reduce(
+        self,
+        fn: Callable[..., Any],
+        *state: Any,
+        blocks: Iterable[int] | None = None,
+        combine: Callable[[Any, Any], Any] = add,
+    ) -> Any:
+        """Return the sum of ``fn`` over changed blocks, taken where the rows beneath are (see `Rows.reduce`)."""
+        return self._rows.reduce(_of_changed, self._change, self._how, fn, *state, blocks=blocks, combine=combine)
+
+    def map(self, fn: Callable[..., Any], *state: Any, **outputs: Any) -> Any:
+        """Return ``fn`` of changed blocks, row by row, in the kind of the rows beneath (see `Rows.map`)."""
+        return self._rows.map(_of_changed, self._change, self._how, fn, *state, **outputs)
+
+
+def _of_changed(
+    block: Any, rows: slice, change: Callable[..., tuple[Any, slice]], how: Any, fn: Callable[..., Any], *state: Any
+) -> Any:
+    return fn(*change(block, rows, *how), *state)
+
+
+def scaled(rows: Rows, shift: Array, scale: Array) -> Rows:
+    """Return rows less a shift, divided by a scale; NaN stays NaN. Sparse rows, which would not stay so, are not moved.
+
+    Without the shift a large offset would cost digits.
+    """
+    return Wrapped(rows, _scaled, shift, scale)
+
+
+def _scaled(block: Any, rows: slice, shift: Array, scale: Array) -> tuple[Any, slice]:
+    if isinstance(block, np.ndarray):
+        return (block - shift) / scale, rows
+    return block.multiply(1 / scale).tocsr(), rows
+
+
+def weighted(rows: Rows, weight: Array) -> Rows:
+    """Return rows times a weight (n,) each."""
+    return Wrapped(rows, _weighted, weight)
+
+
+def _weighted(block: Any, rows: slice, weight: Array) -> tuple[Any, slice]:
+    factor = weight[rows, None]
+    return block * factor if isinstance(block, np.ndarray) else block.multiply(factor).tocsr(), rows
+
+
+def subset(rows: Rows, wanted: Array) -> Rows:
+    """Return the rows with these numbers, in the order of the data; they are numbered anew, from 0 on."""
+    return _Subset(rows, np.unique(wanted))
+
+
+class _Subset(Wrapped):
+    def __init__(self, rows: Rows, wanted: Array) -> None:
+        if len(wanted) and not 0 <= wanted[0] <= wanted[-1] < rows.shape[0]:
+            raise ValueError(f"Rows are numbered from 0 to {rows.shape[0] - 1}, got {wanted[0]} to {wanted[-1]}.")
+        super().__init__(rows, _picked, wanted)
+        self.shape = (len(wanted), rows.shape[1])
+        self.offsets = np.searchsorted(wanted, rows.offsets)
+        if rows.sample_names is not None:
+            self.sample_names = tuple(rows.sample_names[i] for i in wanted)
+        self.labels = {name: text[wanted] for name, text in rows.labels.items()}
+
+    def reduce(self, fn: Callable[..., Any], *state: Any, blocks: Iterable[int] | None = None, **how: Any) -> Any:
+        """Return the sum of ``fn`` over the blocks that have rows left."""
+        some = range(len(self.offsets) - 1) if blocks is None else blocks
+        return super().reduce(fn, *state, blocks=[i for i in some if self.offsets[i] < self.offsets[i + 1]], **how)
+
+    def map(self, fn: Callable[..., Any], *state: Any, **outputs: Any) -> Any:
+        """Return ``fn`` of the rows that are left of each block."""
+        return super().map(fn, *state, **{"lengths": np.diff(self.offsets), **outputs})
+
+
+def _picked(block: Any, rows: slice, wanted: Array) -> tuple[Any, slice]:
+    first, last = np.searchsorted(wanted, [rows.start, rows.stop]).tolist()
+    return block[wanted[first:last] - rows.start], slice(first, last)
