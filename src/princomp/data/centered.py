@@ -100,6 +100,11 @@ class Centered:
         wanted = Outputs(width, dtype, sparse)
         return self.rows.map(_map_tiles, self._view(), fn, state, wanted, **wanted._asdict())
 
+    def gather(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any = np.float64) -> Array:
+        """Return what `map` does as a NumPy array here, whatever the storage (see `Rows.gather`)."""
+        wanted = Outputs(width, dtype)
+        return self.rows.gather(_map_tiles, self._view(), fn, state, wanted, width=width, dtype=dtype)
+
     def tile_rows(self, columns: int = 1) -> int:
         """Return the number of rows of a tile for products with so many columns: many are worth a larger buffer."""
         p = max(self.shape[1], 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -47,6 +48,11 @@ def block_offsets(n: int, p: int, block_rows: int | None, block_bytes: int) -> A
     elif block_rows < 1:
         raise ValueError(f"block_rows must be at least 1, got {block_rows}.")
     return np.append(np.arange(0, n, block_rows), n)
+
+
+def _listed(block: Any, rows: slice, fn: Callable[..., Any], *state: Any) -> list[Array]:
+    """Return a list of one part: lists are put together without copying what is in them."""
+    return [fn(block, rows, *state)]
 
 
 class Rows(ABC):
@@ -157,6 +163,13 @@ class Rows(ABC):
             for _ in parts:
                 pass
         return out.answer()
+
+    def gather(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any) -> Array:
+        """Return what `map` does as a NumPy array here, whatever the storage: for answers that are small."""
+        if self.local:
+            array: Array = self.map(fn, *state, width=width, dtype=dtype)
+            return array
+        return np.concatenate(self.reduce(_listed, fn, *state, combine=operator.add)).astype(dtype, copy=False)
 
     def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:
         """Return rows for work in single precision, and whether they are centred and scaled already.

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp.data import budget
 from princomp.data.centered import GRAM_ROWS, Centered
+from princomp.data.memory import MemoryRows
 from princomp.data.rows import Rows, centre
 from princomp.data.signature import Signature, ones_and_weights, row_weights, total_weight
 
 Array = NDArray[Any]
 
+COPY_SHARE = 0.05  # of the memory that is left may go into a copy of data that live on workers
+FEWER = "Take fewer rows, or columns, first, or load the data into memory."
 # Rows (or cells, if rows are long) whose mean serves as the shift. The distance of the mean of m rows from that of all
 # n is at most sqrt(n / m) standard deviations, so more than one row where that can be.
 SHIFT_ROWS = 1024
@@ -146,14 +151,45 @@ def _merge_faults(total: Any, part: Any) -> Any:
 # What solvers and estimators call.
 
 
-def whole(X: Centered) -> Array:
-    """Return all of X as one dense float64 array."""
-    return np.asarray(X.in_dense_tiles().map(_copy, width=X.shape[1], dtype=np.float64))
+def whole(X: Centered, instead: str = FEWER) -> Array:
+    """Return all of X as one dense float64 array.
+
+    Of data on workers only if it is small: else MemoryError says how large it is, and what to do ``instead``.
+    """
+    _refuse_copy(X.rows, X.shape[0], instead)
+    return X.in_dense_tiles().gather(_copy, width=X.shape[1])
+
+
+def here(rows: Rows) -> Rows:
+    """Return the rows, or, of small data on workers, a copy: for what would take one pass after the other."""
+    if rows.local or _bytes(rows, rows.shape[0]) > _most_bytes():
+        return rows
+    return MemoryRows(rows.gather(_copy, width=rows.shape[1], dtype=rows.dtype), names=rows.names)
+
+
+def _bytes(rows: Rows, n: int) -> int:
+    return 8 * n * rows.shape[1]
+
+
+def _most_bytes() -> float:
+    """Return how large a copy of data on workers may be."""
+    return max(COPY_SHARE * budget.available_bytes(), budget.SMALL)
+
+
+def _refuse_copy(rows: Rows, n: int, instead: str) -> None:
+    """Raise MemoryError if n of these rows live on workers, and would take much of the memory here."""
+    if rows.local or (size := _bytes(rows, n)) <= (most := _most_bytes()):
+        return
+    raise MemoryError(
+        f"{n} rows of {rows.shape[1]} columns live on workers. A copy of them here would take {size / 2**20:.0f} MiB, "
+        f"but {most / 2**20:.0f} MiB at most may go into one. {instead}"
+    )
 
 
 def take(X: Centered, wanted: Array) -> Array:
     """Return the given rows of X, sorted, as a dense float64 array."""
     wanted = np.unique(wanted)
+    _refuse_copy(X.rows, len(wanted), FEWER)
     blocks = np.unique(np.searchsorted(X.rows.offsets, wanted, side="right") - 1)
     picked: Array = X.rows.reduce(_pick, wanted, blocks=blocks.tolist(), combine=_stack)
     out = picked if picked.dtype == np.float64 else np.empty(picked.shape)
@@ -162,7 +198,19 @@ def take(X: Centered, wanted: Array) -> Array:
 
 
 def shift(rows: Rows) -> Array:
-    """Return the mean of the first rows: a point near the mean to take moments about."""
+    """Return the mean of the first rows: a point near the mean to take moments about.
+
+    It is remembered, because to ask a cluster for a few rows takes as long as to ask for a sum.
+    """
+    if rows not in _shifts:
+        _shifts[rows] = _shift(rows)
+    return _shifts[rows]
+
+
+_shifts: WeakKeyDictionary[Rows, Array] = WeakKeyDictionary()
+
+
+def _shift(rows: Rows) -> Array:
     n = min(rows.shape[0], SHIFT_ROWS, max(SHIFT_CELLS // rows.shape[1], 1))
     first = take(Centered(rows), np.arange(n))
     origin = first[0].copy()
@@ -290,6 +338,11 @@ def apply(X: Centered, V: Array, dtype: Any = np.float64) -> Any:
     return X.map(_apply, V.astype(np.float32) if X.single else V, width=V.shape[1], dtype=dtype)
 
 
+def scores(X: Centered, V: Array, dtype: Any = np.float64) -> Array:
+    """Return X V, (n, k), as a NumPy array here."""
+    return X.gather(_apply, V.astype(np.float32) if X.single else V, width=V.shape[1], dtype=dtype)
+
+
 def apply_transpose(X: Centered, U: Array) -> Array:
     """Return X' U, (p, k)."""
     product: Array = X.reduce(_apply_transpose, U.astype(np.float32) if X.single else U)
@@ -317,15 +370,16 @@ def scatter(X: Centered) -> Array:
 
 def row_gram(X: Centered) -> Array:
     """Return X X', (n, n), by pairs of blocks."""
+    X = Centered(here(X.rows), X.mean, X.factor, dense_tiles=X.dense_tiles, single=X.single)
     offsets = X.rows.offsets
     out = np.empty((X.shape[0],) * 2)
     last = len(offsets) - 1
     for j in range(last):
-        here = slice(int(offsets[j]), int(offsets[j + 1]))
-        block = _block_to_multiply(X, j, here)
+        block_rows = slice(int(offsets[j]), int(offsets[j + 1]))
+        block = _block_to_multiply(X, j, block_rows)
         below: Array = X.reduce(_apply_block, block, blocks=range(j, last), combine=_stack)
-        out[here.start :, here] = below
-        out[here, here.start :] = below.T
+        out[block_rows.start :, block_rows] = below
+        out[block_rows, block_rows.start :] = below.T
     return out
 
 
@@ -371,9 +425,25 @@ def _has_nan(block: Any, rows: slice) -> Array:
     return np.asarray(int(cells.size > 0 and cells.dtype.kind == "f" and bool(np.isnan(cells.min()))))
 
 
+def _has_nan_and_mean(block: Any, rows: slice) -> tuple[Array, int, Array]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _has_nan(block, rows), block.shape[0], np.asarray(block.mean(axis=0, dtype=np.float64)).reshape(-1)
+
+
+def _merge_means(total: Any, part: Any) -> Any:
+    n, m = total[1], part[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return total[0] + part[0], n + m, total[2] + (part[2] - total[2]) * (m / (n + m))
+
+
 def has_nan(rows: Rows) -> bool:
-    """Tell whether a cell is missing."""
-    return bool(rows.reduce(_has_nan))
+    """Tell whether a cell is missing. Of data on workers the same pass finds the mean, which is the best `shift`."""
+    if rows.local:
+        return bool(rows.reduce(_has_nan))
+    missing, _, mean = rows.reduce(_has_nan_and_mean, combine=_merge_means)
+    if np.isfinite(mean).all():
+        _shifts[rows] = mean
+    return bool(missing)
 
 
 def _observed_sums(block: Array, rows: slice, weight: Array | None) -> tuple[Array, Array, Array, Array]:

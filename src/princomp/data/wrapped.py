@@ -33,10 +33,8 @@ class Wrapped(Rows):
 
     def __init__(self, rows: Rows, change: Callable[..., tuple[Any, slice]], *how: Any) -> None:
         self._rows, self._change, self._how = rows, change, how
-        self.shape, self.dtype, self.offsets = rows.shape, rows.dtype, rows.offsets
-        self.names, self.sample_names = rows.names, rows.sample_names
-        self.labels, self.notes = rows.labels, rows.notes
-        self.sparse, self.local, self.changeable = rows.sparse, rows.local, rows.changeable
+        for name in Rows.__annotations__:
+            setattr(self, name, getattr(rows, name))
 
     def block(self, i: int) -> Any:
         """Return block i, changed."""

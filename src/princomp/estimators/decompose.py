@@ -89,6 +89,8 @@ def decompose(
     """
     n, p = rows.shape
     in_scatter = solver == "eigh" and n >= p
+    if n < p and solver in ("eigh", "svd"):  # by pairs of rows, which take many passes
+        rows = statistics.here(rows)
     if in_scatter:
         budget.require(24.0 * p * p, f"The {p} x {p} matrix X'X", 'Use solver="krylov".')
     found = standardise(rows, center=center, scale=scale, scatter=in_scatter, names=names)
@@ -170,7 +172,7 @@ def by_eigh(problem: Problem) -> Spectrum:
         return by_eigh_of_scatter(statistics.scatter(X), k, problem.total, problem.tol)
     values, V, K = eigh.eigh_of_rows(X, k)
     # XX' has the eigenvalues of X'X, and the scores are its eigenvectors.
-    scores = np.asarray(statistics.apply(X, V)) / np.sqrt(np.where(values > 0, values, 1.0))
+    scores = statistics.scores(X, V) / np.sqrt(np.where(values > 0, values, 1.0))
     floor = certificates.floor_of_matrix(p, values, certificates.error_of_row_gram(X))
     left_out = certificates.left_out_of_matrix(K, scores, values, problem.tol, float(floor[-1]))
     return _certified("eigh", problem, values, V, left_out, floor=floor)

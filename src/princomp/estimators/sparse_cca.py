@@ -259,7 +259,7 @@ class SparseCCA(Estimator):
     def _scores(rows: Rows, mean: Array, scale: Array, weights: Array) -> Array:
         centered = Centered(rows, mean, 1 / scale, dense_tiles=rows.sparse)
         dtype = np.float32 if rows.dtype == np.float32 else np.float64
-        scores = np.asarray(statistics.apply(centered, weights, dtype))
+        scores = statistics.scores(centered, weights, dtype)
         if not np.isfinite(scores).all():
             check_values(rows)
         return scores
@@ -337,6 +337,7 @@ def _as_columns(Y: Any) -> Any:
 
 def _standardised(rows: Rows, scale: bool, names: Any) -> tuple[Array, Array, Array]:
     """Return the centred and scaled data in memory, the mean and what columns were divided by."""
+    rows = statistics.here(rows)
     n, p = rows.shape
     budget.require(8.0 * (n * p + 2 * p * p), f"The {p} x {p} covariance", "Select fewer features first.")
     found = standardise(rows, center=True, scale=scale, names=names)

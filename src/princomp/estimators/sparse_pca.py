@@ -19,7 +19,7 @@ from princomp.estimators.base import Estimator
 from princomp.estimators.covariance import open_covariance
 from princomp.estimators.explained import Kind, explained_variance
 from princomp.estimators.sparse.clashes import clash, formulation_of
-from princomp.estimators.sparse.problem import Found, Listener, Problem
+from princomp.estimators.sparse.problem import MOST_COLUMNS, Found, Listener, Problem
 from princomp.estimators.spectrum import signs
 from princomp.estimators.standardise import standardise
 from princomp.progress import watch, with_callbacks
@@ -262,16 +262,20 @@ class SparsePCA(Estimator):
         formulation = self._check_parameters()
         k = self._count(min(rows.shape), formulation)
         names = getattr(self, "feature_names_in_", None)
-        found = standardise(rows, center=self.center, scale=self.scale, names=names)
+        # A pass over data on workers is dear: X'X comes with the mean, and no other is needed.
+        at_once = formulation == "cardinality" and not rows.local and rows.shape[1] <= MOST_COLUMNS
+        found = standardise(rows, center=self.center, scale=self.scale, scatter=at_once, names=names)
         with watch(self, X) as heard:
             tell = Listener(heard)
             drive = partial(run, callback=tell, checkpoint=self._checkpoint(rows), max_iter=self.max_iter)
             how: dict[str, Any] = {"freedom": rows.shape[0] - 1.0, "tell": tell, "names": names}
+            how["known"] = found.scatter
             problem = Problem(found.X, None, k, found.total, found.unit, self._asked(), self._generator(), drive, **how)
             answer = self._solve(formulation, problem)
         self.n_samples_: int | None = rows.shape[0]
         self._keep(formulation, problem, answer, found.mean, found.scale, rows.dtype)
-        found.require_unchanged(names)
+        if found.scatter is None:
+            found.require_unchanged(names)
 
     def _fit_covariance(self, S: Any, n_samples: int | None) -> None:
         matrix, unit, dtype = open_covariance(self, S, n_samples)

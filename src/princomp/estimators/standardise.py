@@ -98,11 +98,13 @@ def _measure(rows: Rows, names: Any, *, by_column: bool, **how: Any) -> tuple[Mo
     """
     found = statistics.moments(rows, by_column=by_column, **how)
     sizes = found.spread if by_column else np.array([found.total])
-    if ((SAFE_TOTAL[0] < sizes) & (sizes < SAFE_TOTAL[1])).all():
+    safe = (SAFE_TOTAL[0] < sizes) & (sizes < SAFE_TOTAL[1])
+    if safe.all():
         return found, 1.0
     largest = check_values(rows, names, center=how["center"])
     largest = largest if by_column else largest.max()
     exponent = np.where(largest > 0, np.clip(np.frexp(largest)[1], -1000, 1000), 0)
+    exponent = np.where(safe, 0, exponent)  # a constant column needs no other units, and so no other pass
     if not exponent.any():
         return found, 1.0
     unit = np.ldexp(1.0, -exponent)

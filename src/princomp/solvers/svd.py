@@ -27,7 +27,7 @@ def svd(X: Centered, k: int) -> tuple[Array, Array, Array]:
         R = triangle(X)
     else:
         budget.require(32.0 * n * p, f"A centred copy of X ({n} x {p}) and its factors", 'Use solver="krylov".')
-        R = statistics.whole(X)
+        R = statistics.whole(X, 'Use solver="krylov".')
     _, s, Vt = interruptible(lambda: np.linalg.svd(R, full_matrices=False), flops=20.0 * n * p * min(n, p))
     return s[:k] ** 2, Vt[:k].T, s[k:] ** 2
 

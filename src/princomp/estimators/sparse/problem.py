@@ -53,6 +53,7 @@ class Problem:
     tell: Listener  # the user's callback, for whoever runs something of their own, or many things
     freedom: float = 1.0  # what X'X is divided by to be a covariance
     names: Array | None = None  # of the features, if they have any
+    known: Array | None = None  # X'X, if it came with the mean
 
     @property
     def width(self) -> int:
@@ -69,15 +70,15 @@ class Problem:
     @cached_property
     def scatter(self) -> Array | None:
         """X'X, if it was given, or is smaller than X and quickly made; else None."""
-        if self.S is not None:
-            return self.S
+        if self.S is not None or self.known is not None:
+            return self.known if self.S is None else self.S
         n, p = self.rows.shape
         return statistics.scatter(self.rows) if n > p and p <= MOST_COLUMNS else None
 
     @cached_property
     def array(self) -> Array | None:
         """X as one dense array, if there are rows and memory for it, and they are not sparse; else None."""
-        if self.X is None or self.X.rows.sparse:
+        if self.X is None or self.X.rows.sparse or not self.X.rows.local:
             return None
         n, p = self.X.shape
         return statistics.whole(self.X) if 8.0 * n * p <= SHARE * budget.available_bytes() else None
