@@ -77,7 +77,9 @@ def test_wrapped_rows_are_those_of_the_changed_array(name, storage, X, stored):
     np.testing.assert_allclose(np.asarray(mapped), 2 * right, rtol=1e-15)
     some = [i for i in range(len(rows.offsets) - 1) if rows.offsets[i] < rows.offsets[i + 1]][-1:]
     last = right[rows.offsets[some[0]] : rows.offsets[some[0] + 1]]
-    np.testing.assert_allclose(dense.reduce(row_functions.sum_by_row_number, blocks=some), _numbered(rows, some[0], last))
+    np.testing.assert_allclose(
+        dense.reduce(row_functions.sum_by_row_number, blocks=some), _numbered(rows, some[0], last)
+    )
 
 
 def _numbered(rows, i, block):
@@ -145,8 +147,8 @@ def test_a_fit_of_some_rows_is_that_of_their_array(X, stored):
 
 def test_probabilistic_pca_of_scaled_columns_on_a_cluster(X, stored):
     X[3, 2] = np.nan
-    there = ProbabilisticPCA(2, scale=True, tol=1e-9, random_state=0).fit(stored(X, "dask"))
-    here = ProbabilisticPCA(2, scale=True, tol=1e-9, random_state=0).fit(as_rows(X, block_rows=7))
+    there = ProbabilisticPCA(2, scale=True, tol=1e-2, random_state=0).fit(stored(X, "dask"))
+    here = ProbabilisticPCA(2, scale=True, tol=1e-2, random_state=0).fit(as_rows(X, block_rows=7))
     np.testing.assert_allclose(there.components_, here.components_, atol=1e-8)
 
 

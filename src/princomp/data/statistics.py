@@ -173,7 +173,7 @@ def _bytes(rows: Rows, n: int) -> int:
 
 def _most_bytes() -> float:
     """Return how large a copy of data on workers may be."""
-    return max(COPY_SHARE * budget.available_bytes(), budget.SMALL)
+    return max(COPY_SHARE * budget.available_bytes(), 8 * SHIFT_CELLS)
 
 
 def _refuse_copy(rows: Rows, n: int, instead: str) -> None:

@@ -23,6 +23,7 @@ from princomp.solvers import eigh, leading, optimize, svd
 
 Array = NDArray[Any]
 
+SMALL_SIDE = 500  # up to which a singular value decomposition costs nothing (0.1 s)
 SVD_WORK = 2e10  # multiplications that a singular value decomposition may take where "eigh" loses digits: some seconds
 
 
@@ -38,7 +39,7 @@ def choose_solver(n: int, p: int, k: int) -> str:
     otherwise                            krylov     a few passes with eight vectors each
     ===================================  =========  =================================================
     """
-    if max(n, p) <= 500:
+    if max(n, p) <= SMALL_SIDE:
         return "svd"
     side = min(n, p)
     return "eigh" if side <= 1000 or k > side / 8 else "krylov"
@@ -89,8 +90,8 @@ def decompose(
     """
     n, p = rows.shape
     in_scatter = solver == "eigh" and n >= p
-    if n < p and solver in ("eigh", "svd"):  # by pairs of rows, which take many passes
-        rows = statistics.here(rows)
+    if (n < p and solver in ("eigh", "svd")) or (solver == "svd" and n <= SMALL_SIDE):
+        rows = statistics.here(rows)  # pairs of rows take many passes, and data for "svd" are sent as soon as sums are
     if in_scatter:
         budget.require(24.0 * p * p, f"The {p} x {p} matrix X'X", 'Use solver="krylov".')
     found = standardise(rows, center=center, scale=scale, scatter=in_scatter, names=names)
