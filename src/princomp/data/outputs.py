@@ -38,11 +38,12 @@ class Outputs(NamedTuple):
 
     def each(self) -> tuple[Output, ...]:
         """Return them one by one."""
-        widths = self.width if isinstance(self.width, tuple) else (self.width,)
+        if not isinstance(self.width, tuple):
+            return (Output(self.width, self.dtype, bool(self.sparse)),)
         dtypes, sparse = (
-            given if isinstance(given, tuple) else (given,) * len(widths) for given in (self.dtype, self.sparse)
+            given if isinstance(given, tuple) else (given,) * len(self.width) for given in (self.dtype, self.sparse)
         )
-        return tuple(Output(*one) for one in zip(widths, dtypes, sparse, strict=True))
+        return tuple(Output(*one) for one in zip(self.width, dtypes, sparse, strict=True))
 
 
 class Together:
@@ -52,27 +53,23 @@ class Together:
     """
 
     def __init__(self, n: int, wanted: Outputs) -> None:
-        self._wanted = wanted
+        self._several, self._kinds = isinstance(wanted.width, tuple), wanted.each()
         # An array, or CSR parts by their rows.
-        self._held: list[Any] = [{} if one.sparse else np.empty((n, one.width), one.dtype) for one in wanted.each()]
+        self._held: list[Any] = [{} if one.sparse else np.empty((n, one.width), one.dtype) for one in self._kinds]
 
     def put(self, rows: slice, answer: Any) -> None:
         """Take the answer for these rows."""
-        parts = answer if isinstance(self._wanted.width, tuple) else (answer,)
-        for held, part in zip(self._held, parts, strict=True):
+        for held, part in zip(self._held, answer if self._several else (answer,), strict=True):
             held[(rows.start, rows.stop) if isinstance(held, dict) else rows] = part
 
     def answer(self) -> Any:
         """Return one array, or a tuple of them."""
-        found = tuple(
-            _stacked([held[rows] for rows in sorted(held)], one) if isinstance(held, dict) else held
-            for held, one in zip(self._held, self._wanted.each())
-        )
-        return found if isinstance(self._wanted.width, tuple) else found[0]
+        found = [_stacked(*pair) if isinstance(pair[0], dict) else pair[0] for pair in zip(self._held, self._kinds)]
+        return tuple(found) if self._several else found[0]
 
 
-def _stacked(parts: list[Any], kind: Output) -> Any:
+def _stacked(parts: dict[tuple[int, int], Any], kind: Output) -> Any:
     """Return CSR parts as one."""
     import scipy.sparse as sp
 
-    return sp.vstack([kind.empty(), *parts], format="csr", dtype=kind.dtype)
+    return sp.vstack([kind.empty(), *(parts[rows] for rows in sorted(parts))], format="csr", dtype=kind.dtype)
