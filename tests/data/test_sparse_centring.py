@@ -43,3 +43,55 @@ def test_errors_stated_for_sparse_data_far_from_zero_are_no_smaller_than_they_ar
     assert (np.abs(found.explained_variance_ - true) <= found.certificate_.details["error"] + 8 * EPS * true).all()
     if solver == "krylov":
         assert found.certificate_.details["floor"].max() <= 1e-12 * (1 + offset / 10) * true[0]
+
+
+# --- one column whose mean dwarfs its deviation ---------------------------------------------------
+
+
+def with_one_mean(deviations, n=300, p=12, column=7, seed=0):
+    """Sparse columns with a variance of one, but for one full column, whose mean is so many standard deviations."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.2)
+    full = rng.standard_normal(n)
+    X[:, column] = 3.0 * ((full - full.mean()) / full.std() + deviations)
+    return X
+
+
+@pytest.mark.parametrize("form", ["by_column", "scatter"])
+@pytest.mark.parametrize("size", [1.0, 2.0**300, 2.0**-300])
+@pytest.mark.parametrize("deviations", [9.0, 11.0, -11.0, 1e6])
+def test_one_mean_of_more_than_ten_deviations_makes_tiles_dense(deviations, size, form):
+    """In whatever units: ``factor`` puts the squares right, and the mean is looked at in the same units."""
+    X = with_one_mean(deviations)
+    factor = np.full(12, 1 / size)
+    found = statistics.moments(as_rows(sp.csr_array(X * size)), factor=factor, **{form: True})
+    assert found.dense_tiles == (abs(deviations) > 10)
+    exact = X.astype(np.longdouble)
+    exact = exact - exact.mean(axis=0)
+    np.testing.assert_allclose(found.squares, (exact**2).sum(axis=0).astype(float), rtol=1e-8)
+    assert found.centered(as_rows(sp.csr_array(X))).dense_tiles == found.dense_tiles
+
+
+@pytest.mark.parametrize("deviations", [10.0, 40.0])
+def test_a_mean_is_held_against_the_spread_of_all_columns_where_theirs_are_not_known(deviations):
+    """So that one column of twelve may be further from zero before tiles are made dense."""
+    X = with_one_mean(deviations)
+    share = X[:, 7].var() / X.var(axis=0).sum()
+    found = statistics.moments(as_rows(sp.csr_array(X)))
+    assert found.squares is None
+    assert found.dense_tiles == (deviations**2 * share > 100)
+    assert np.isclose(found.total, ((X - X.mean(axis=0)) ** 2).sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("solver", ["eigh", "svd", "krylov"])
+def test_components_beside_one_huge_mean_are_those_of_dense_data(solver, scale):
+    """The smallest of all columns has the huge mean: its component is there, and so are its scores."""
+    X = with_one_mean(1e7)
+    X[:, 7] /= 30
+    dense = PCA(12, solver="svd", scale=scale).fit(X)
+    sparse = PCA(12, solver=solver, scale=scale, tol=1e-9, random_state=0).fit(sp.csr_array(X))
+    np.testing.assert_allclose(sparse.explained_variance_, dense.explained_variance_, rtol=1e-6)
+    last = 11 if not scale else int(np.abs(dense.components_[:, 7]).argmax())
+    np.testing.assert_allclose(sparse.transform(sp.csr_array(X))[:, last], dense.transform(X)[:, last], atol=1e-5)
+    assert sparse.certificate_.holds
