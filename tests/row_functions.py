@@ -38,3 +38,11 @@ def counted(block, rows, folder):
 
     tempfile.mkstemp(dir=folder)
     return block[:, :1], block[:, 1:2]
+
+
+def times_weight(block, rows, weight):
+    return block * weight[rows, None], rows
+
+
+def reversed_and_moved(block, rows, shift):
+    return block[:, ::-1] + shift, rows

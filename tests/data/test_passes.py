@@ -39,6 +39,20 @@ def data():
     return rng.normal(size=(N, P)) @ (rng.normal(size=(P, P)) * np.linspace(3, 0.3, P)[:, None])
 
 
+def test_one_column_whose_first_row_is_far_from_the_others_keeps_its_digits(monkeypatch):
+    """Taken about that row its squares would lose six digits: they are taken a second time, for all columns."""
+    monkeypatch.setattr(statistics, "SHIFT_ROWS", 1)
+    X = np.random.default_rng(0).normal(size=(300_000, 3)) + [0.0, 1.0, 2.0]
+    X[0, 1] = 3e7
+    exact = X.astype(np.longdouble) - X.astype(np.longdouble).mean(axis=0)
+    squares = (exact**2).sum(axis=0).astype(float)
+    for form in ("by_column", "scatter"):
+        found = statistics.moments(as_rows(X), **{form: True})
+        np.testing.assert_allclose(found.squares, squares, rtol=3e-14)
+        assert found.total == pytest.approx(squares.sum(), rel=3e-14)
+    assert statistics.moments(as_rows(X)).total == pytest.approx(squares.sum(), rel=3e-14)
+
+
 @pytest.fixture
 def counted(dask_client):
     """counted(X): rows on the cluster, whose ``passes`` are counted."""

@@ -11,7 +11,7 @@ from princomp import PCA, ProbabilisticPCA
 from princomp.data import Centered, as_rows, statistics
 from princomp.data.columns import columns
 from princomp.data.rows import Rows
-from princomp.data.wrapped import Wrapped, scaled, subset, weighted
+from princomp.data.wrapped import Wrapped, scaled, subset
 
 N, P = 50, 5
 STORAGES = ("array", "shards", "csr", "dask")
@@ -51,7 +51,6 @@ def whole(rows):
 WRAPPERS = {  # name: (rows, the same of an array)
     "columns": (lambda rows: columns(rows, ["e", "a"]), lambda X: X[:, [4, 0]]),
     "scaled": (lambda rows: scaled(rows, np.zeros(P), np.arange(1, P + 1)), lambda X: X / np.arange(1, P + 1)),
-    "weighted": (lambda rows: weighted(rows, np.arange(N)), lambda X: X * np.arange(N)[:, None]),
     "subset": (lambda rows: subset(rows, [49, 3, 4, 30, 3]), lambda X: X[[3, 4, 30, 49]]),
     "some columns of some rows, scaled": (
         lambda rows: scaled(columns(subset(rows, np.arange(1, N, 2)), ["b", "c"]), np.zeros(2), np.array([2.0, 4.0])),
@@ -145,6 +144,34 @@ def test_probabilistic_pca_of_scaled_columns_on_a_cluster(X, stored):
     there = ProbabilisticPCA(2, scale=True, tol=1e-2, random_state=0).fit(stored(X, "dask"))
     here = ProbabilisticPCA(2, scale=True, tol=1e-2, random_state=0).fit(as_rows(X, block_rows=7))
     np.testing.assert_allclose(there.components_, here.components_, atol=1e-8)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_changed_tiles_are_made_where_the_rows_are(storage, X, stored):
+    """Weights first, then columns in reverse: `changed` goes on from what it was before."""
+    mean, weight = np.arange(P), np.linspace(1, 2, N)
+    once = Centered(stored(X, storage), mean).changed(row_functions.times_weight, weight)
+    twice = once.changed(row_functions.reversed_and_moved, 3.0)
+    right = (X - mean) * weight[:, None]
+    np.testing.assert_allclose(statistics.scatter(once), right.T @ right, rtol=1e-12)
+    right = right[:, ::-1] + 3.0
+    np.testing.assert_allclose(statistics.whole(twice), right, rtol=1e-13)
+    np.testing.assert_allclose(np.asarray(statistics.apply(twice, np.eye(P))), right, rtol=1e-13)
+    np.testing.assert_allclose(statistics.scatter(twice), right.T @ right, rtol=1e-12)
+    with pytest.raises(NotImplementedError, match="one by one"):
+        statistics.take(once, np.arange(3))
+
+
+@pytest.mark.parametrize("choice", ["weights", "held-out"])
+def test_weights_and_hidden_cells_on_a_cluster(choice, X, stored):
+    how = {"n_components": 2} if choice == "weights" else {"n_components": "held-out", "max_components": 2}
+    weight = np.linspace(1, 2, N) if choice == "weights" else None
+    models = [
+        ProbabilisticPCA(**how, random_state=0, tol=1e-2).fit(given, sample_weight=weight)
+        for given in (stored(X, "dask"), as_rows(X, block_rows=7))
+    ]
+    np.testing.assert_allclose(models[0].components_, models[1].components_, atol=1e-8)
+    np.testing.assert_allclose(models[0].noise_variance_, models[1].noise_variance_, rtol=1e-8)
 
 
 # --- what map gives -------------------------------------------------------------------------------

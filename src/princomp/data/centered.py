@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from princomp.data.outputs import Outputs, Together
 from princomp.data.rows import Rows, add, centre
 from princomp.data.sparse import CenteredSparse
+from princomp.data.wrapped import Change, of_changed
 
 Array = NDArray[Any]
 
@@ -60,6 +62,7 @@ class Centered:
         self.rows, self.mean, self.factor = rows, mean, factor
         self.dense_tiles, self.single = dense_tiles, single
         self.shape = rows.shape
+        self.changes: tuple[tuple[Change, tuple[Any, ...]], ...] = ()
 
     def implicit(self, block: Any) -> CenteredSparse:
         """Return a sparse block of these rows, centred implicitly."""
@@ -67,14 +70,36 @@ class Centered:
 
     def in_dense_tiles(self) -> Centered:
         """Return the same matrix, sparse blocks handed over in dense tiles."""
-        return Centered(self.rows, self.mean, self.factor, dense_tiles=True, single=self.single)
+        return self._but(dense_tiles=True)
 
     def in_single(self) -> Centered:
         """Return the same matrix in single precision."""
         rows, centred = self.rows.in_single(self.mean, self.factor)
-        if centred:
-            return Centered(rows, single=True)
-        return Centered(rows, self.mean, self.factor, dense_tiles=self.dense_tiles, single=True)
+        known: dict[str, Any] = {"mean": None, "factor": None, "dense_tiles": False} if centred else {}
+        return self._but(rows=rows, single=True, **known)
+
+    def on(self, rows: Rows) -> Centered:
+        """Return the same of other rows."""
+        return self._but(rows=rows)
+
+    def changed(self, change: Change, *how: Any) -> Centered:
+        """Return this matrix with ``change(tile, rows, *how)`` for each tile: weights, or cells that are hidden.
+
+        Tiles are dense. As of all block functions, the work is done where the rows are.
+        """
+        return self._but(dense_tiles=True, changes=((change, how), *self.changes))
+
+    def _but(self, **other: Any) -> Centered:
+        """Return a copy with other attributes."""
+        new = copy(self)
+        new.__dict__.update(other)
+        return new
+
+    def _of_changed(self, fn: Callable[..., Any], state: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Return a function of tiles as they are, and its state, that gives what ``fn`` gives of changed ones."""
+        for change, how in self.changes:  # the last one, which is called last, first
+            fn, state = of_changed, (change, how, fn, *state)
+        return fn, state
 
     def reduce(
         self,
@@ -86,6 +111,7 @@ class Centered:
     ) -> Any:
         """Return the sum of ``fn(tile, rows, *state)`` over all centred tiles (see `Rows.reduce`)."""
         view = self._view(tile_rows)
+        fn, state = self._of_changed(fn, state)
         return self.rows.reduce(_reduce_tiles, view, fn, combine, state, blocks=blocks, combine=combine)
 
     def map(
@@ -98,11 +124,13 @@ class Centered:
     ) -> Any:
         """Return ``fn(tile, rows, *state)`` row by row over all centred tiles (see `Rows.map`)."""
         wanted = Outputs(width, dtype, sparse)
+        fn, state = self._of_changed(fn, state)
         return self.rows.map(_map_tiles, self._view(), fn, state, wanted, **wanted._asdict())
 
     def gather(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any = np.float64) -> Array:
         """Return what `map` does as a NumPy array here, whatever the storage (see `Rows.gather`)."""
         wanted = Outputs(width, dtype)
+        fn, state = self._of_changed(fn, state)
         return self.rows.gather(_map_tiles, self._view(), fn, state, wanted, width=width, dtype=dtype)
 
     def tile_rows(self, columns: int = 1) -> int:

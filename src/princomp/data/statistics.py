@@ -187,7 +187,9 @@ def _refuse_copy(rows: Rows, n: int, instead: str) -> None:
 
 
 def take(X: Centered, wanted: Array) -> Array:
-    """Return the given rows of X, sorted, as a dense float64 array."""
+    """Return the given rows of X, sorted, as a dense float64 array; not of an X that is `Centered.changed`."""
+    if X.changes:
+        raise NotImplementedError("Rows of changed tiles cannot be taken one by one.")
     wanted = np.unique(wanted)
     _refuse_copy(X.rows, len(wanted), FEWER)
     blocks = np.unique(np.searchsorted(X.rows.offsets, wanted, side="right") - 1)
@@ -271,7 +273,7 @@ def moments(
             if np.any(offset > SHIFT_TOLERANCE**2 * found.spread):
                 again["dense_tiles"] = True
     if again and not second:
-        again = {"about": about, "dense_tiles": dense_tiles} | again
+        again = {"about": about} | again
         return moments(rows, factor=factor, by_column=by_column, scatter=scatter, second=True, **again)
     return found
 
@@ -370,7 +372,7 @@ def scatter(X: Centered) -> Array:
 
 def row_gram(X: Centered) -> Array:
     """Return X X', (n, n), by pairs of blocks."""
-    X = Centered(here(X.rows), X.mean, X.factor, dense_tiles=X.dense_tiles, single=X.single)
+    X = X.on(here(X.rows))
     offsets = X.rows.offsets
     out = np.empty((X.shape[0],) * 2)
     last = len(offsets) - 1

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from princomp.data.rows import Rows, add
 
 Array = NDArray[Any]
+Change = Callable[..., tuple[Any, slice]]  # change(block, rows, *how): the block to hand on, and its row numbers
 
 
 class Wrapped(Rows):
@@ -31,7 +32,7 @@ class Wrapped(Rows):
         Sent to whoever holds the blocks.
     """
 
-    def __init__(self, rows: Rows, change: Callable[..., tuple[Any, slice]], *how: Any) -> None:
+    def __init__(self, rows: Rows, change: Change, *how: Any) -> None:
         self._rows, self._change, self._how = rows, change, how
         for name in Rows.__annotations__:
             setattr(self, name, getattr(rows, name))
@@ -48,16 +49,15 @@ class Wrapped(Rows):
         combine: Callable[[Any, Any], Any] = add,
     ) -> Any:
         """Return the sum of ``fn`` over changed blocks, taken where the rows beneath are (see `Rows.reduce`)."""
-        return self._rows.reduce(_of_changed, self._change, self._how, fn, *state, blocks=blocks, combine=combine)
+        return self._rows.reduce(of_changed, self._change, self._how, fn, *state, blocks=blocks, combine=combine)
 
     def map(self, fn: Callable[..., Any], *state: Any, **outputs: Any) -> Any:
         """Return ``fn`` of changed blocks, row by row, in the kind of the rows beneath (see `Rows.map`)."""
-        return self._rows.map(_of_changed, self._change, self._how, fn, *state, **outputs)
+        return self._rows.map(of_changed, self._change, self._how, fn, *state, **outputs)
 
 
-def _of_changed(
-    block: Any, rows: slice, change: Callable[..., tuple[Any, slice]], how: Any, fn: Callable[..., Any], *state: Any
-) -> Any:
+def of_changed(block: Any, rows: slice, change: Change, how: Any, fn: Callable[..., Any], *state: Any) -> Any:
+    """Return what a block function makes of a changed block."""
     return fn(*change(block, rows, *how), *state)
 
 
@@ -73,16 +73,6 @@ def _scaled(block: Any, rows: slice, shift: Array, scale: Array) -> tuple[Any, s
     if isinstance(block, np.ndarray):
         return (block - shift) / scale, rows
     return block.multiply(1 / scale).tocsr(), rows
-
-
-def weighted(rows: Rows, weight: Array) -> Rows:
-    """Return rows times a weight (n,) each."""
-    return Wrapped(rows, _weighted, weight)
-
-
-def _weighted(block: Any, rows: slice, weight: Array) -> tuple[Any, slice]:
-    factor = weight[rows, None]
-    return block * factor if isinstance(block, np.ndarray) else block.multiply(factor).tocsr(), rows
 
 
 def subset(rows: Rows, wanted: Array) -> Rows:

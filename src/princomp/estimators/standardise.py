@@ -97,7 +97,7 @@ def _measure(rows: Rows, names: Any, *, by_column: bool, **how: Any) -> tuple[Mo
     One power for all columns, or, ``by_column``, one for each.
     """
     found = statistics.moments(rows, by_column=by_column, **how)
-    sizes = found.spread if by_column else np.array([found.total])
+    sizes = found.spread if by_column else np.array(found.total)
     safe = (SAFE_TOTAL[0] < sizes) & (sizes < SAFE_TOTAL[1])
     if safe.all():
         return found, 1.0

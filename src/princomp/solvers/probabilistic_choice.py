@@ -22,6 +22,7 @@ Where cells are missing half its logarithm, if it is positive, is charged too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -178,14 +179,15 @@ def held_out(data: Data, k: int, rng: np.random.Generator, *, tol: float, max_it
     """Return the mean log density of the hidden cells, given the others, for the model fitted to the others."""
     begin = probabilistic_em.start(probabilistic_em.begin(data, k, rng))
     model = probabilistic_em.model_of(settled(probabilistic_em.em(data, begin), tol, max_iter).value)
-    total, cells = data.around(model.shift).reduce(_density, model.W, model.noise, data.weight, data.hidden)
+    everything = replace(data, hidden=None).around(model.shift)
+    total, cells = everything.reduce(_density, model.W, model.noise, data.weight, data.hidden)
     return float(total / cells) if cells > 0 else -np.inf
 
 
 def _density(
     block: Array, rows: slice, W: Array, noise: float, weight: Array | None, hidden: Hidden
 ) -> tuple[Array, Array]:
-    mean, variance = probabilistic.predict(probabilistic_em.without(block, rows, hidden), W, noise)
+    mean, variance = probabilistic.predict(probabilistic_em.without(block, rows, hidden)[0], W, noise)
     asked = hidden.cells(rows, block.shape[1]) & ~np.isnan(block)
     density = -0.5 * (np.log(2 * np.pi * variance) + (block - mean) ** 2 / variance)
     weights = np.ones(len(block)) if weight is None else weight[rows]

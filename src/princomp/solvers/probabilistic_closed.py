@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.data import Centered, budget, statistics
-from princomp.data.centered import GRAM_ROWS
 from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
 
 Array = NDArray[Any]
@@ -25,22 +24,15 @@ def weighted_eigenpairs(X: Centered, weight: Array, k: int) -> tuple[Array, Arra
     budget.require(24.0 * side * side, f"A {side} x {side} matrix", "Leave sample_weight out, or give fewer columns.")
     root = np.sqrt(weight)
     if n >= p:
-        S = X.in_dense_tiles().reduce(_weighted_scatter, root, tile_rows=GRAM_ROWS)
-        return leading_eigenpairs(S, k)
+        return leading_eigenpairs(statistics.scatter(X.changed(_weighted, root)), k)
     _, U = leading_eigenpairs(statistics.row_gram(X) * np.outer(root, root), k)
     return svd_of_projection(statistics.apply_transpose(X, root[:, None] * U))
 
 
 def weighted_gram_apply(X: Centered, weight: Array, V: Array) -> Array:
     """Return X'DX V, (p, b)."""
-    product: Array = X.in_dense_tiles().reduce(_weighted_gram_apply, weight, V)
-    return product
+    return statistics.gram_apply(X.changed(_weighted, np.sqrt(weight)), V)
 
 
-def _weighted_scatter(block: Array, rows: slice, root: Array) -> Array:
-    scaled = block * root[rows, None]
-    return scaled.T @ scaled
-
-
-def _weighted_gram_apply(block: Array, rows: slice, weight: Array, V: Array) -> Array:
-    return block.T @ (weight[rows, None] * (block @ V))
+def _weighted(block: Array, rows: slice, root: Array) -> tuple[Array, slice]:
+    return block * root[rows, None], rows

@@ -119,18 +119,19 @@ class Data:
         return max(self.moments.total, float(self.speakers))
 
     def around(self, shift: Array | float = 0.0, *, single: bool = False) -> Centered:
-        """Return the rows less their mean and ``shift``, in dense tiles."""
+        """Return the rows less their mean and ``shift``, in dense tiles; hidden cells are missing too."""
         factor = None if self.unit == 1.0 else np.full(self.rows.shape[1], self.unit)
-        return Centered(self.rows, self.moments.mean + shift / self.unit, factor, dense_tiles=True, single=single)
+        X = Centered(self.rows, self.moments.mean + shift / self.unit, factor, dense_tiles=True, single=single)
+        return X if self.hidden is None else X.changed(without, self.hidden)
 
     def rows_by_cells(self) -> Array:
         """Return how many rows with a weight have 0, 1, ... p observed cells."""
-        counts: Array = self.around().reduce(_rows_by_cells, self.weight, self.hidden)
+        counts: Array = self.around().reduce(_rows_by_cells, self.weight)
         return counts
 
     def sums(self, model: Model) -> Sums:
         """Return the sums of an E-step."""
-        state = (model.W, model.noise, self.weight, self.hidden)
+        state = (model.W, model.noise, self.weight)
         return Sums(*self.around(model.shift).reduce(_sums, *state, tile_rows=tile_rows(*model.W.shape)))
 
 
@@ -139,19 +140,17 @@ def tile_rows(p: int, k: int) -> int:
     return min(max(TILE_BYTES // (8 * max(p, k * (k + 1) // 2)), TILE_ROWS[0]), TILE_ROWS[1])
 
 
-def without(block: Array, rows: slice, hidden: Hidden | None) -> Array:
+def without(block: Array, rows: slice, hidden: Hidden) -> tuple[Array, slice]:
     """Return a tile in which hidden cells are missing too."""
-    return block if hidden is None else np.where(hidden.cells(rows, block.shape[1]), np.nan, block)
+    return np.where(hidden.cells(rows, block.shape[1]), np.nan, block), rows
 
 
-def _sums(
-    block: Array, rows: slice, W: Array, noise: float, weight: Array | None, hidden: Hidden | None
-) -> tuple[Array, ...]:
-    return probabilistic.sums(without(block, rows, hidden), W, noise, None if weight is None else weight[rows])
+def _sums(block: Array, rows: slice, W: Array, noise: float, weight: Array | None) -> tuple[Array, ...]:
+    return probabilistic.sums(block, W, noise, None if weight is None else weight[rows])
 
 
-def _rows_by_cells(block: Array, rows: slice, weight: Array | None, hidden: Hidden | None) -> Array:
-    observed = (~np.isnan(without(block, rows, hidden))).sum(axis=1)
+def _rows_by_cells(block: Array, rows: slice, weight: Array | None) -> Array:
+    observed = (~np.isnan(block)).sum(axis=1)
     return np.bincount(observed if weight is None else observed[weight[rows] > 0], minlength=block.shape[1] + 1)
 
 
@@ -183,7 +182,7 @@ def _leading_filled(data: Data, k: int, rng: np.random.Generator, tol: float) ->
     X = data.around()
 
     def apply(V: Array) -> Array:
-        product: Array = X.reduce(_filled_gram_apply, V, data.weight, data.hidden)
+        product: Array = X.reduce(_filled_gram_apply, V, data.weight)
         return product
 
     steps = krylov.krylov(apply, krylov.start(X.shape[1], k, rng), k=k, total=0.0)
@@ -194,9 +193,8 @@ def _leading_filled(data: Data, k: int, rng: np.random.Generator, tol: float) ->
     return np.maximum(state.value["values"], 0.0), krylov.vectors(state.value)
 
 
-def _filled_gram_apply(block: Array, rows: slice, V: Array, weight: Array | None, hidden: Hidden | None) -> Array:
-    shown = without(block, rows, hidden)
-    filled = np.where(np.isnan(shown), 0.0, shown)
+def _filled_gram_apply(block: Array, rows: slice, V: Array, weight: Array | None) -> Array:
+    filled = np.where(np.isnan(block), 0.0, block)
     scores = filled @ V
     if weight is not None:
         scores *= weight[rows, None]
