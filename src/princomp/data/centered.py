@@ -114,24 +114,16 @@ class Centered:
         fn, state = self._of_changed(fn, state)
         return self.rows.reduce(_reduce_tiles, view, fn, combine, state, blocks=blocks, combine=combine)
 
-    def map(
-        self,
-        fn: Callable[..., Any],
-        *state: Any,
-        width: int | tuple[int, ...],
-        dtype: Any,
-        sparse: bool | tuple[bool, ...] = False,
-    ) -> Any:
+    def map(self, fn: Callable[..., Any], *state: Any, **outputs: Any) -> Any:
         """Return ``fn(tile, rows, *state)`` row by row over all centred tiles (see `Rows.map`)."""
-        wanted = Outputs(width, dtype, sparse)
         fn, state = self._of_changed(fn, state)
-        return self.rows.map(_map_tiles, self._view(), fn, state, wanted, **wanted._asdict())
+        return self.rows.map(_map_tiles, self._view(), fn, state, Outputs(**outputs), **outputs)
 
     def gather(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any = np.float64) -> Array:
         """Return what `map` does as a NumPy array here, whatever the storage (see `Rows.gather`)."""
-        wanted = Outputs(width, dtype)
         fn, state = self._of_changed(fn, state)
-        return self.rows.gather(_map_tiles, self._view(), fn, state, wanted, width=width, dtype=dtype)
+        how = (self._view(), fn, state, Outputs(width, dtype))
+        return self.rows.gather(_map_tiles, *how, width=width, dtype=dtype)
 
     def tile_rows(self, columns: int = 1) -> int:
         """Return the number of rows of a tile for products with so many columns: many are worth a larger buffer."""

@@ -78,26 +78,15 @@ class DaskRows(Rows):
         parts = dask.compute(*(call(chunks[i], self.rows(i), fn, shared) for i in todo))
         return reduce(combine, parts[1:], _writable(parts[0]))
 
-    def map(
-        self,
-        fn: Callable[..., Any],
-        *state: Any,
-        width: int | tuple[int, ...],
-        dtype: Any,
-        sparse: bool | tuple[bool, ...] = False,
-        lengths: Array | None = None,
-    ) -> Any:
+    def map(self, fn: Callable[..., Any], *state: Any, lengths: Array | None = None, **outputs: Any) -> Any:
         """Return a lazy Dask array of ``fn`` over blocks, or several, which share the work if computed together."""
         import dask
 
         rows = self._array.chunks[0] if lengths is None else tuple(int(length) for length in lengths)
-        shared = dask.delayed(state, traverse=False)
-        found = [
-            {"dtype": one.dtype, "chunks": (rows, (one.width,)), "meta": one.empty()}
-            for one in Outputs(width, dtype, sparse).each()
-        ]
-        answers = self._array.map_blocks(_call_rows, fn, shared, **found[0])
-        if not isinstance(width, tuple):
+        wanted = Outputs(**outputs)
+        found = [{"dtype": one.dtype, "chunks": (rows, (one.width,)), "meta": one.empty()} for one in wanted.each()]
+        answers = self._array.map_blocks(_call_rows, fn, dask.delayed(state, traverse=False), **found[0])
+        if not wanted.several:
             return answers
         # Blocks that are tuples of arrays: nobody sees them but who takes them apart.
         return tuple(answers.map_blocks(_one_of, i, **how) for i, how in enumerate(found))

@@ -36,6 +36,11 @@ class Outputs(NamedTuple):
     dtype: Any
     sparse: bool | tuple[bool, ...] = False
 
+    @property
+    def several(self) -> bool:
+        """Whether a tuple of arrays is returned."""
+        return isinstance(self.width, tuple)
+
     def each(self) -> tuple[Output, ...]:
         """Return them one by one."""
         if not isinstance(self.width, tuple):
@@ -53,7 +58,7 @@ class Together:
     """
 
     def __init__(self, n: int, wanted: Outputs) -> None:
-        self._several, self._kinds = isinstance(wanted.width, tuple), wanted.each()
+        self._several, self._kinds = wanted.several, wanted.each()
         # An array, or CSR parts by their rows.
         self._held: list[Any] = [{} if one.sparse else np.empty((n, one.width), one.dtype) for one in self._kinds]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from types import MappingProxyType
 from typing import Any
@@ -48,6 +48,19 @@ def block_offsets(n: int, p: int, block_rows: int | None, block_bytes: int) -> A
     elif block_rows < 1:
         raise ValueError(f"block_rows must be at least 1, got {block_rows}.")
     return np.append(np.arange(0, n, block_rows), n)
+
+
+def offsets_of_parts(lengths: Sequence[int], p: int, *cut: Any) -> tuple[Array, list[tuple[int, int]]]:
+    """Return `block_offsets` of parts of these lengths, no block in two of them; and (part, row in it) of each."""
+    begin = np.cumsum([0, *lengths])
+    inside = [block_offsets(length, p, *cut)[:-1] for length in lengths]
+    offsets = np.concatenate([first + starts for first, starts in zip(begin, inside)] + [begin[-1:]])
+    return offsets, [(part, int(start)) for part, starts in enumerate(inside) for start in starts]
+
+
+def itself(block: Any, rows: slice) -> Any:
+    """Return a block as it is."""
+    return block
 
 
 def _listed(block: Any, rows: slice, fn: Callable[..., Any], *state: Any) -> list[Array]:

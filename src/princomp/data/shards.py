@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from princomp._text import listed
 from princomp.data.frames import frame_to_array, is_frame, labels
 from princomp.data.memory import checked, working_dtype
-from princomp.data.rows import BLOCK_BYTES, Rows, block_offsets
+from princomp.data.rows import BLOCK_BYTES, Rows, offsets_of_parts
 
 Array = NDArray[Any]
 Labels = Sequence[Hashable]
@@ -102,10 +102,7 @@ class ShardRows(Rows):
         lengths = [length for length, _ in shapes]
         self.shape = (sum(lengths), widths.pop())
         self.dtype = working_dtype(np.result_type(*dtypes))
-        begin = np.concatenate([[0], np.cumsum(lengths)])
-        parts = [block_offsets(length, self.shape[1], block_rows, block_bytes)[:-1] for length in lengths]
-        self.offsets = np.concatenate([b + part for b, part in zip(begin, parts, strict=False)] + [begin[-1:]])
-        self._where = [(i, int(a)) for i, part in enumerate(parts) for a in part]  # block -> (shard, first row in it)
+        self.offsets, self._where = offsets_of_parts(lengths, self.shape[1], block_rows, block_bytes)
         self._lengths = lengths
         self.changeable = any(map(_is_outside, self._shards))
 

@@ -88,8 +88,10 @@ def _gram_apply(block: Any, V: Array, along: Array, scores: Array | None = None)
 class CenteredSparse:
     """(X - 1 mean') diag(factor) for a sparse block X, never formed: only its products are.
 
-    It answers what block functions ask of a block: ``shape``, ``@``, ``.T @``, `weighted_sums`.
+    It answers what block functions ask of a block: ``shape``, ``@`` from both sides, ``.T @``, `square_sums`.
     """
+
+    __array_ufunc__ = None  # so that NumPy leaves ``array @ self`` to `__rmatmul__`
 
     def __init__(self, block: Any, mean: Array, factor: Array) -> None:
         self._block, self._mean, self._factor = block, mean, factor
@@ -126,7 +128,7 @@ class CenteredSparse:
         """Return the transpose, good for products only."""
         return _Transposed(self)
 
-    def weighted_sums(self, weights: Array) -> Array:
+    def __rmatmul__(self, weights: Array) -> Array:
         """Return ``weights`` (m, rows) times the centred block, (m, p)."""
         return (self.T @ weights.T).T
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from princomp.data import budget
 from princomp.data.centered import GRAM_ROWS, Centered
 from princomp.data.memory import MemoryRows
-from princomp.data.rows import Rows, centre
+from princomp.data.rows import Rows, centre, itself
 from princomp.data.signature import Signature, ones_and_weights, row_weights, total_weight
 
 Array = NDArray[Any]
@@ -74,20 +74,17 @@ def trial_vector(p: int) -> Array:
 
 
 def _sums(block: Any, rows: slice) -> tuple[Array, Array]:
-    if isinstance(block, np.ndarray):
-        return ones_and_weights(rows) @ block, np.asarray(np.vdot(block, block))
-    return block.weighted_sums(ones_and_weights(rows)), np.asarray(block.square_sums().sum())
+    squares = np.vdot(block, block) if isinstance(block, np.ndarray) else block.square_sums().sum()
+    return ones_and_weights(rows) @ block, np.asarray(squares)
 
 
 def _column_squares(block: Any, rows: slice) -> tuple[Array, Array]:
-    if isinstance(block, np.ndarray):
-        return ones_and_weights(rows) @ block, np.einsum("ij,ij->j", block, block)
-    return block.weighted_sums(ones_and_weights(rows)), block.square_sums()
+    squares = np.einsum("ij,ij->j", block, block) if isinstance(block, np.ndarray) else block.square_sums()
+    return ones_and_weights(rows) @ block, squares
 
 
 def _scatter(block: Any, rows: slice, w: Array) -> tuple[Array, Array]:
-    weights = np.vstack([ones_and_weights(rows), block @ w])
-    return (weights @ block if isinstance(block, np.ndarray) else block.weighted_sums(weights)), block.T @ block
+    return np.vstack([ones_and_weights(rows), block @ w]) @ block, block.T @ block
 
 
 def _gram(block: Any, rows: slice) -> Array:
@@ -109,7 +106,7 @@ def _gram_apply_and_scores(block: Any, rows: slice, V: Array) -> tuple[Array, Ar
         return (scores @ block).T, scores @ scores.T, row_weights(rows) @ block
     scores = np.empty((block.shape[0], V.shape[1]))
     images = block.gram_apply(V, scores)
-    return images, scores.T @ scores, block.weighted_sums(row_weights(rows)[None])[0]
+    return images, scores.T @ scores, row_weights(rows) @ block
 
 
 def _apply(block: Any, rows: slice, V: Array) -> Array:
@@ -128,10 +125,6 @@ def _pick(block: Any, rows: slice, wanted: Array) -> Array:
     """Return some rows of a raw block, as they are stored but dense."""
     picked = block[wanted[(wanted >= rows.start) & (wanted < rows.stop)] - rows.start]  # by index: a copy
     return np.asarray(picked) if isinstance(picked, np.ndarray) else picked.toarray()
-
-
-def _copy(block: Array, rows: slice) -> Array:
-    return block
 
 
 def _stack(total: Array, part: Array) -> Array:
@@ -157,14 +150,14 @@ def whole(X: Centered, instead: str = FEWER) -> Array:
     Of data on workers only if it is small: else MemoryError says how large it is, and what to do ``instead``.
     """
     _refuse_copy(X.rows, X.shape[0], instead)
-    return X.in_dense_tiles().gather(_copy, width=X.shape[1])
+    return X.in_dense_tiles().gather(itself, width=X.shape[1])
 
 
 def here(rows: Rows) -> Rows:
     """Return the rows, or, of small data on workers, a copy: for what would take one pass after the other."""
     if rows.local or _bytes(rows, rows.shape[0]) > _most_bytes():
         return rows
-    return MemoryRows(rows.gather(_copy, width=rows.shape[1], dtype=rows.dtype), names=rows.names)
+    return MemoryRows(rows.gather(itself, width=rows.shape[1], dtype=rows.dtype), names=rows.names)
 
 
 def _bytes(rows: Rows, n: int) -> int:
@@ -284,8 +277,7 @@ def _signature(mean: Array, weighted: Array, squares: Array, n: int) -> Signatur
 
 
 def _weighted_sums(block: Any, rows: slice) -> Array:
-    weights = row_weights(rows)
-    sums: Array = weights @ block if isinstance(block, np.ndarray) else block.weighted_sums(weights[None])[0]
+    sums: Array = row_weights(rows) @ block
     return sums
 
 

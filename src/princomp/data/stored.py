@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from princomp._text import shown
 from princomp.data.memory import MemoryRows, working_dtype
 from princomp.data.reading import DataError, Request, Source, naming, spill_folder
-from princomp.data.rows import BLOCK_BYTES, Rows, block_offsets
+from princomp.data.rows import BLOCK_BYTES, Rows, itself, offsets_of_parts
 
 Array = NDArray[Any]
 
@@ -77,29 +77,24 @@ class FileRows(Rows):
         self, parts: Sequence[Numbers], *, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES
     ) -> None:
         p = parts[0].shape[1]
-        begin = np.cumsum([0, *(part.shape[0] for part in parts)])
-        inside = [block_offsets(part.shape[0], p, block_rows, block_bytes)[:-1] for part in parts]
-        self.shape = (int(begin[-1]), p)
+        lengths = [part.shape[0] for part in parts]
+        self._parts, self.shape = parts, (sum(lengths), p)
         self.dtype = working_dtype(np.result_type(*(part.dtype for part in parts)))
-        self.offsets = np.concatenate([first + starts for first, starts in zip(begin, inside)] + [begin[-1:]])
-        self._where = [(part, int(start)) for part, starts in zip(parts, inside) for start in starts]
+        self.offsets, self._where = offsets_of_parts(lengths, p, block_rows, block_bytes)
         self.changeable = not all(isinstance(part.source, Spill) for part in parts)
 
     def block(self, i: int) -> Array:
         """Return block i, read now."""
         part, start = self._where[i]
         rows = self.rows(i)
-        return part.rows(start, start + rows.stop - rows.start)
+        return self._parts[part].rows(start, start + rows.stop - rows.start)
 
     def in_memory(self, **blocks: Any) -> MemoryRows:
         """Return the same rows, read into one array."""
-        dtypes = {part.dtype for part, _ in self._where}
         if len(self._where) == 1:
             return MemoryRows(self.block(0), **blocks)
-        array = np.empty(self.shape, np.result_type(*dtypes) if dtypes else self.dtype)
-        for i in range(len(self._where)):
-            array[self.rows(i)] = self.block(i)
-        return MemoryRows(array, **blocks)
+        dtype = np.result_type(*(part.dtype for part in self._parts))
+        return MemoryRows(self.map(itself, width=self.shape[1], dtype=dtype), **blocks)
 
 
 class Spill:

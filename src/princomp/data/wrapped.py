@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.data.rows import Rows, add
+from princomp.data.rows import Rows
 
 Array = NDArray[Any]
 Change = Callable[..., tuple[Any, slice]]  # change(block, rows, *how): the block to hand on, and its row numbers
@@ -41,15 +41,9 @@ class Wrapped(Rows):
         """Return block i, changed."""
         return self._change(self._rows.block(i), self._rows.rows(i), *self._how)[0]
 
-    def reduce(
-        self,
-        fn: Callable[..., Any],
-        *state: Any,
-        blocks: Iterable[int] | None = None,
-        combine: Callable[[Any, Any], Any] = add,
-    ) -> Any:
+    def reduce(self, fn: Callable[..., Any], *state: Any, **how: Any) -> Any:
         """Return the sum of ``fn`` over changed blocks, taken where the rows beneath are (see `Rows.reduce`)."""
-        return self._rows.reduce(of_changed, self._change, self._how, fn, *state, blocks=blocks, combine=combine)
+        return self._rows.reduce(of_changed, self._change, self._how, fn, *state, **how)
 
     def map(self, fn: Callable[..., Any], *state: Any, **outputs: Any) -> Any:
         """Return ``fn`` of changed blocks, row by row, in the kind of the rows beneath (see `Rows.map`)."""
