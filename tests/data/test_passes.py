@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from princomp import PCA, ProbabilisticPCA, SparsePCA
-from princomp.data import as_rows, statistics
+from princomp.data import Centered, as_rows, statistics
 
 P = 30
 N = 4800  # in chunks of 1200: the first rows, which are asked for alone, lie in the first of them
@@ -43,7 +43,7 @@ def data():
 def test_one_column_whose_first_row_is_far_from_the_others_keeps_its_digits(first, monkeypatch):
     """About a row that is no farther than most one pass does; about the other one squares would lose six digits."""
     monkeypatch.setattr(statistics, "SHIFT_ROWS", 1)
-    X = np.random.default_rng(0).normal(size=(300_000, 3)) + [0.0, 1.0, 2.0]
+    X = np.random.default_rng(0).normal(np.arange(3), size=(300_000, 3))
     X[0, 1] = first
     exact = X.astype(np.longdouble) - X.astype(np.longdouble).mean(axis=0)
     squares = (exact**2).sum(axis=0).astype(float)
@@ -87,6 +87,21 @@ def test_wide_data_too_large_to_be_fetched_are_multiplied_by_pairs_of_blocks(das
     assert there.certificate_.holds
     np.testing.assert_allclose(there.components_, here.components_, atol=1e-10)
     np.testing.assert_allclose(there.explained_variance_, here.explained_variance_, rtol=1e-12)
+
+
+def test_one_sum_comes_back_however_many_chunks_there_are(dask_client, monkeypatch):
+    """Of 100 chunks: X'X is added up by the workers, and the same twice; the driver never holds two of them."""
+    array = pytest.importorskip("dask.array")
+    from princomp.data import dask as storage
+
+    came = []
+    monkeypatch.setattr(storage, "_writable", lambda part: came.append(part) or part)
+    X = np.random.default_rng(0).normal(size=(1000, 7))
+    rows = as_rows(array.from_array(X, chunks=(10, 7)))
+    sums = [statistics.scatter(Centered(rows)) for _ in range(2)]
+    assert [part.shape for part in came] == [(7, 7)] * 2
+    assert (sums[0] == sums[1]).all()
+    np.testing.assert_allclose(sums[0], X.T @ X, rtol=1e-13, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:X has numerical rank")

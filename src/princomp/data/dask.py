@@ -1,4 +1,4 @@
-"""Rows of a Dask array or frame: block functions run where the chunks are, small sums come back."""
+"""Rows of a Dask array or frame: block functions run where the chunks are, and one sum of them comes back."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from princomp.data.outputs import Outputs
 from princomp.data.rows import Rows, add
 
 Array = NDArray[Any]
+
+FAN_IN = 8  # parts that a worker puts together at a time: not all of them come to one place
 
 
 def _call(block: Any, rows: slice, fn: Callable[..., Any], state: tuple[Any, ...]) -> Any:
@@ -33,8 +35,8 @@ def _one_of(answers: Any, i: int) -> Any:
 class DaskRows(Rows):
     """Rows of a Dask array (chunks of whole rows) or frame.
 
-    A pass sends ``state`` to the workers and brings one small sum per chunk back, added up here in the order of the
-    rows: the answer does not depend on which worker did what. Data never move.
+    A pass sends ``state`` to the workers and brings one sum back. They add it up in the order of the rows, a few parts
+    at a time: the answer does not depend on which worker did what. Data never move.
     """
 
     changeable = True
@@ -75,8 +77,11 @@ class DaskRows(Rows):
         call = dask.delayed(_call, pure=True)
         wanted = range(len(chunks)) if blocks is None else blocks
         todo = [i for i in wanted if self.offsets[i + 1] > self.offsets[i]]  # a filter leaves empty chunks
-        parts = dask.compute(*(call(chunks[i], self.rows(i), fn, shared) for i in todo))
-        return reduce(combine, parts[1:], _writable(parts[0]))
+        parts = [call(chunks[i], self.rows(i), fn, shared) for i in todo]
+        merge = dask.delayed(_merged, pure=True)
+        while len(parts) > 1:
+            parts = [merge(parts[i : i + FAN_IN], combine) for i in range(0, len(parts), FAN_IN)]
+        return _writable(parts[0].compute())
 
     def map(self, fn: Callable[..., Any], *state: Any, lengths: Array | None = None, **outputs: Any) -> Any:
         """Return a lazy Dask array of ``fn`` over blocks, or several, which share the work if computed together."""
@@ -90,6 +95,11 @@ class DaskRows(Rows):
             return answers
         # Blocks that are tuples of arrays: nobody sees them but who takes them apart.
         return tuple(answers.map_blocks(_one_of, i, **how) for i, how in enumerate(found))
+
+
+def _merged(parts: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
+    """Put parts together on a worker; they are left as they are."""
+    return reduce(combine, parts[1:], _writable(parts[0]))
 
 
 def _writable(part: Any) -> Any:
