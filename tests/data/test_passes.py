@@ -43,6 +43,8 @@ def data():
 def test_one_column_whose_first_row_is_far_from_the_others_keeps_its_digits(first, monkeypatch):
     """About a row that is no farther than most one pass does; about the other one squares would lose six digits."""
     monkeypatch.setattr(statistics, "SHIFT_ROWS", 1)
+    passes, reduce = [], Centered.reduce
+    monkeypatch.setattr(Centered, "reduce", lambda *args, **how: passes.append(1) or reduce(*args, **how))
     X = np.random.default_rng(0).normal(np.arange(3), size=(300_000, 3))
     X[0, 1] = first
     exact = X.astype(np.longdouble) - X.astype(np.longdouble).mean(axis=0)
@@ -52,6 +54,7 @@ def test_one_column_whose_first_row_is_far_from_the_others_keeps_its_digits(firs
         np.testing.assert_allclose(found.squares, squares, rtol=3e-14)
         assert found.total == pytest.approx(squares.sum(), rel=3e-14)
     assert statistics.moments(as_rows(X)).total == pytest.approx(squares.sum(), rel=3e-14)
+    assert len(passes) == 3 * (1 if first == 3.0 else 2)
 
 
 @pytest.fixture

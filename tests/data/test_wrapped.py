@@ -125,6 +125,13 @@ def _as_it_is(block, rows):
     return block, rows
 
 
+@pytest.mark.parametrize("storage", STORAGES)
+def test_dense_rows_are_moved_before_they_are_divided_and_sparse_ones_are_not(storage, X, stored):
+    shift, scale = np.arange(P), np.arange(1.0, P + 1)
+    right = (X if storage == "csr" else X - shift) / scale
+    np.testing.assert_allclose(whole(scaled(stored(X, storage), shift, scale)), right, rtol=1e-15)
+
+
 def test_rows_that_are_not_there_are_refused(X):
     for wanted in ([-1, 3], [3, N]):
         with pytest.raises(ValueError, match="numbered from 0 to 49"):
