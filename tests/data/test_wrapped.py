@@ -10,6 +10,7 @@ import row_functions
 from princomp import PCA, ProbabilisticPCA
 from princomp.data import Centered, as_rows, statistics
 from princomp.data.columns import columns
+from princomp.data.outputs import Outputs, Together
 from princomp.data.rows import Rows
 from princomp.data.wrapped import Wrapped, scaled, subset
 
@@ -237,6 +238,20 @@ def test_threads_may_finish_in_any_order(X):
     with threadpool_limits(4, user_api="blas"):
         answer = rows.map(row_functions.positive_part, width=2, dtype=np.float64, sparse=True)
     assert (answer.toarray() == np.arange(2000.0).reshape(-1, 2)).all()
+
+
+def test_parts_without_rows_are_no_loss():
+    """Of a block of which nothing is wanted comes a part without rows, that begins where the next one does."""
+    part = scipy.sparse.csr_array([[1.0, 0.0], [0.0, 2.0]])
+    out = Together(4, Outputs((2, 1), (np.float64, np.int64), (True, False)))
+    for first, rows in ((2, part), (0, part), (0, part[:0]), (4, part[:0])):
+        out.put(slice(first, first + rows.shape[0]), (rows, np.full((rows.shape[0], 1), first)))
+    sparse, dense = out.answer()
+    assert (sparse.toarray() == [[1, 0], [0, 2]] * 2).all()
+    assert dense[:, 0].tolist() == [0, 0, 2, 2]
+    nothing = Together(0, Outputs(3, np.float32, True)).answer()
+    assert nothing.shape == (0, 3)
+    assert nothing.dtype == np.float32
 
 
 def test_transform_in_several_tiles_of_a_second_block():
