@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import warnings
 
 import pytest
 
@@ -80,6 +82,40 @@ def dask_client():
         distributed.Client(cluster) as client,
     ):
         yield client
+
+
+# --- Spark on two cores -----------------------------------------------------------------------------
+
+
+def spark_session(master, **settings):
+    """A Spark session as small and quiet as it can be, its workers run by this Python."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master)
+    quiet = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "OFF",
+        "spark.driver.memory": "512m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # compiling well takes longer
+        "spark.sql.shuffle.partitions": "2",
+    }
+    for name, value in (quiet | settings).items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        return builder.getOrCreate()
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """Spark with two threads, each with a worker process."""
+    session = spark_session("local[2]")
+    yield session
+    session.stop()
 
 
 # --- components -----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from princomp.data.rows import Rows, add
 Array = NDArray[Any]
 
 FAN_IN = 8  # parts that a worker puts together at a time: not all of them come to one place
+PASS_SECONDS = 0.05
 
 
 def _call(block: Any, rows: slice, fn: Callable[..., Any], state: tuple[Any, ...]) -> Any:
@@ -41,6 +42,7 @@ class DaskRows(Rows):
 
     changeable = True
     local = False
+    pass_seconds = PASS_SECONDS
 
     def __init__(self, X: Any) -> None:
         if hasattr(X, "to_dask_array"):

@@ -91,6 +91,8 @@ class Rows(ABC):
         Whether blocks are CSR arrays.
     local : bool
         Whether a whole copy of the data may be made here; not of data that live on workers.
+    pass_seconds : float
+        What a pass costs however little it does: nothing here, planning and messages on a cluster.
     changeable : bool
         Whether blocks are fetched from outside each time they are read, so that they may not be what they were.
     offsets : ndarray of int
@@ -105,6 +107,7 @@ class Rows(ABC):
     notes: tuple[str, ...] = ()
     sparse: bool = False
     local: bool = True
+    pass_seconds: float = 0.0
     changeable: bool = False
     offsets: Array
 

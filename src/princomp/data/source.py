@@ -16,6 +16,11 @@ def _is_dask(X: Any) -> bool:
     return "dask" in sys.modules and type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
+def _is_spark(X: Any) -> bool:
+    """Tell a Spark DataFrame, classic or Connect; pyspark is there if the user has one."""
+    return type(X).__module__.startswith("pyspark.sql.") and type(X).__name__ == "DataFrame"
+
+
 def _is_sparse(X: Any) -> bool:
     """Tell a SciPy sparse matrix or array; scipy.sparse is there if the user has one."""
     sparse = sys.modules.get("scipy.sparse")
@@ -30,6 +35,7 @@ def as_rows(X: Any, *, block_rows: int | None = None, block_bytes: int = BLOCK_B
     ====================================================  ==========================================================
     `Rows`                                                itself
     Dask array or frame                                   its own chunks, on its own cluster
+    Spark DataFrame (numeric columns, or one of arrays)   its own partitions, on its own cluster
     SciPy sparse matrix or array                          CSR, never made dense
     list of arrays, frames, ``.npy`` paths or callables   shards, one after the other; frames by column names
     pandas, polars, pyarrow or other frame                one array with feature names
@@ -64,6 +70,10 @@ def as_rows(X: Any, *, block_rows: int | None = None, block_bytes: int = BLOCK_B
         from princomp.data.dask import DaskRows
 
         return DaskRows(X)
+    if _is_spark(X):
+        from princomp.data.spark import SparkRows
+
+        return SparkRows(X, **how)
     if _is_sparse(X):
         from princomp.data.sparse import SparseRows
 

@@ -1,0 +1,311 @@
+"""Spark DataFrames: the same answers as an array's, whatever their columns are called and wherever their rows lie."""
+
+import ast
+import importlib.util
+import pathlib
+import re
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from helpers import data_with_spectrum
+
+from princomp import PCA, ProbabilisticPCA, SparsePCA
+from princomp.data import Centered, as_rows, statistics
+from princomp.data import spark as module
+
+pytestmark = pytest.mark.needs("pyspark", "java", "pyarrow")
+
+NAMES = [f"x{j}" for j in range(8)]
+
+
+@pytest.fixture(scope="module")
+def X():
+    return data_with_spectrum(300, 8, np.arange(8, 0, -1), seed=1, offset=5.0)
+
+
+@pytest.fixture(scope="module")
+def pa():
+    return pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def columns(spark, X, pa):
+    """X as numeric columns, in two partitions, kept where they are."""
+    return spark.createDataFrame(pa.table(dict(zip(NAMES, X.T)))).persist()
+
+
+@pytest.fixture(scope="module")
+def arrays(spark, X, pa):
+    """X as one column of arrays, between a number of the row and a text."""
+    table = {"id": np.arange(len(X)), "features": list(X), "text": [f"row {i}" for i in range(len(X))]}
+    return spark.createDataFrame(pa.table(table)).persist()
+
+
+def scores_by_id(frame):
+    """The scores of a frame with an id, in the order of the ids."""
+    table = frame.toArrow().sort_by("id")
+    return np.array(table.column("scores").to_pylist())
+
+
+# --- the same answers -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PCA(3, solver="eigh"),
+        PCA(3, solver="svd", scale=True),
+        PCA(3, solver="krylov", tol=1e-10, random_state=0),
+        ProbabilisticPCA(3),
+        SparsePCA(2, nonzeros=3),
+    ],
+    ids=["eigh", "svd", "krylov", "probabilistic", "nonzeros"],
+)
+def test_same_answer_as_the_array(model, X, columns):
+    expected = model.fit(X).components_.copy()
+    mean = model.mean_.copy()
+    model.fit(columns)
+    np.testing.assert_allclose(model.components_, expected, atol=1e-8)
+    np.testing.assert_allclose(model.mean_, mean, atol=1e-8)
+    assert list(model.feature_names_in_) == NAMES
+
+
+def test_blocks_are_numbered_through_all_partitions(X, columns, arrays):
+    for frame in (columns, arrays):
+        rows = as_rows(frame, block_rows=40)
+        assert rows.shape == (300, 8)
+        assert np.diff(rows.offsets).tolist() == [40, 40, 40, 30, 40, 40, 40, 30]
+        assert not rows.local
+        assert rows.changeable
+        # The signature weighs rows by their numbers.
+        weighted = statistics.weighted_sums(Centered(rows))
+        np.testing.assert_allclose(weighted, statistics.weighted_sums(Centered(as_rows(X))), rtol=1e-12)
+        np.testing.assert_array_equal(rows.block(5), X[rows.rows(5)])
+        np.testing.assert_array_equal(statistics.take(Centered(rows), np.array([0, 149, 150, 299])), X[[0, 149, 150, 299]])
+
+
+def test_arrow_batches_do_not_change_the_answer(X, columns, spark):
+    rows = as_rows(columns, block_rows=40)
+    expected = statistics.scatter(Centered(rows))
+    setting = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, 7)
+    try:
+        np.testing.assert_array_equal(statistics.scatter(Centered(rows)), expected)
+    finally:
+        spark.conf.set(setting, before)
+
+
+def test_large_sums_are_added_by_the_workers(X, columns, monkeypatch):
+    rows = as_rows(columns)
+    expected = statistics.moments(rows, scatter=True)
+    monkeypatch.setattr(module, "GATHER_BYTES", 100)
+    asked = []
+    original = module.SparkRows._added_by_pieces
+    monkeypatch.setattr(module.SparkRows, "_added_by_pieces", lambda *how: asked.append(1) or original(*how))
+    found = statistics.moments(rows, scatter=True)
+    assert asked
+    np.testing.assert_array_equal(found.squares, expected.squares)
+    np.testing.assert_array_equal(found.mean, expected.mean)
+
+
+def test_empty_partitions_are_passed_over(spark, X, arrays):
+    frame = arrays.repartition(7, "id").where("id < 5").localCheckpoint()
+    rows = as_rows(frame)
+    assert len(rows.offsets) - 1 < len(rows._blocks.first) - 1 == 7
+    assert rows.shape == (5, 8)
+    np.testing.assert_allclose(PCA(2).fit(frame).explained_variance_, PCA(2).fit(X[:5]).explained_variance_)
+    with pytest.raises(ValueError, match=r"Found array with 0 sample"):
+        PCA(2).fit(arrays.where("id < 0"))
+
+
+# --- cells ----------------------------------------------------------------------------------------
+
+
+def test_integers_decimals_truth_values_and_nulls(spark, pa):
+    table = pa.table(
+        {
+            "whole": pa.array([1, 2, None, 4], pa.int64()),
+            "small": pa.array([1, None, 3, 4], pa.int8()),
+            "truth": [True, False, None, True],
+            "money": [Decimal("1.50"), None, Decimal("-2.25"), Decimal("0.00")],
+            "single": pa.array([1.5, 2.5, 3.5, None], pa.float32()),
+            "a name. with `dots`": [1.0, 2.0, 3.0, float("inf")],
+        }
+    )
+    rows = as_rows(spark.createDataFrame(table))
+    nan = np.nan
+    expected = [
+        [1, 1, 1, 1.5, 1.5, 1],
+        [2, nan, 0, nan, 2.5, 2],
+        [nan, 3, nan, -2.25, 3.5, 3],
+        [4, 4, 1, 0, nan, np.inf],
+    ]
+    np.testing.assert_array_equal(np.concatenate([rows.block(i) for i in range(len(rows.offsets) - 1)]), expected)
+    assert rows.names == tuple(table.column_names)
+    assert rows.dtype == np.float64
+    with pytest.raises(ValueError, match=r"contains NaN in column 'whole' \(and 4 more columns\)"):
+        PCA(1).fit(spark.createDataFrame(table))
+
+
+def test_missing_cells_and_arrays(X, spark, pa):
+    holes = X.copy()
+    holes[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    holes[7] = np.nan
+    cells = [None if i == 7 else [None if np.isnan(x) else x for x in row] for i, row in enumerate(holes)]
+    frame = spark.createDataFrame(pa.table({"features": pa.array(cells, pa.list_(pa.float64()))}))
+    expected = ProbabilisticPCA(2, tol=1e-10).fit(holes)
+    found = ProbabilisticPCA(2, tol=1e-10).fit(frame)
+    np.testing.assert_allclose(found.components_, expected.components_, atol=1e-8)
+    assert found.n_samples_ == expected.n_samples_
+
+
+def test_single_precision_stays(X, spark, pa):
+    single = X.astype(np.float32)
+    frame = spark.createDataFrame(pa.table({"id": np.arange(300), "features": list(single)}))
+    pca = PCA(2).fit(frame)
+    assert pca.components_.dtype == np.float32
+    scores = pca.transform(frame)
+    assert scores.schema["scores"].dataType.elementType.typeName() == "float"
+    np.testing.assert_allclose(scores_by_id(scores), PCA(2).fit(single).transform(single), atol=1e-4)
+
+
+# --- transform ------------------------------------------------------------------------------------
+
+
+def test_transform_keeps_the_other_columns_and_any_order(X, arrays):
+    pca = PCA(3).fit(X)
+    frame = pca.transform(arrays.orderBy("text"))
+    assert frame.columns == ["id", "text", "scores"]
+    np.testing.assert_allclose(scores_by_id(frame), pca.transform(X), atol=1e-12)
+    back = pca.inverse_transform(frame)
+    np.testing.assert_allclose(scores_by_id(back), pca.inverse_transform(pca.transform(X)), atol=1e-12)
+
+
+def test_transform_is_lazy(X, spark):
+    """Rows that cannot be computed do no harm until somebody asks for them."""
+    from pyspark.sql import functions
+
+    frame = spark.range(5).select(*(functions.raise_error(functions.lit("read")).cast("double").alias(n) for n in NAMES))
+    scores = PCA(2).fit(X).transform(frame)
+    assert scores.columns == ["scores"]
+    with pytest.raises(Exception, match="read"):
+        scores.toArrow()
+
+
+def test_transform_refuses_what_it_does_not_know(columns, arrays, X):
+    pca = PCA(2).fit(columns)
+    with pytest.raises(ValueError, match="column 0 is 'x1', but was 'x0'"):
+        pca.transform(columns.select(*NAMES[1:], NAMES[0]))
+    with pytest.raises(ValueError, match="X has 7 features"):
+        PCA(2).fit(X).transform(arrays.selectExpr("slice(features, 1, 7) as features"))
+    with pytest.raises(ValueError, match="has one already: rename it first"):
+        PCA(2).fit(X).transform(arrays.withColumnRenamed("id", "scores"))
+
+
+def test_several_outputs_sparse_ones_and_row_numbers(X, arrays):
+    def both(block, rows):
+        import scipy.sparse
+
+        return block[:, :2], scipy.sparse.csr_array(block[:, 2:])
+
+    rows = as_rows(arrays)
+    first, second = rows.map(both, width=(2, 6), dtype=np.float64, sparse=(False, True))
+    np.testing.assert_array_equal(np.hstack([scores_by_id(first), scores_by_id(second)]), X)
+    weight = np.arange(300.0)
+    with pytest.raises(Exception, match=r"rows have none|could not be broadcast"):
+        rows.map(lambda block, rows: block * weight[rows, None], width=8, dtype=np.float64).toArrow()
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+def test_columns_that_are_no_numbers_are_named(arrays, columns):
+    with pytest.raises(TypeError, match=r"hold no numbers: text\. Drop them, as in X\.drop\('text'\)"):
+        PCA(1).fit(arrays.drop("features"))
+    with pytest.raises(ValueError, match=r"several columns of arrays \(features, again\): drop all but one"):
+        PCA(1).fit(arrays.selectExpr("features", "features as again"))
+    with pytest.raises(ValueError, match=r"occur more than once: x0"):
+        PCA(1).fit(columns.select("x0", "x1", "x0"))
+    with pytest.raises(ValueError, match=r"arrays of the DataFrame differ: one has 8 numbers, another 5"):
+        PCA(1).fit(arrays.selectExpr("if(id = 200, slice(features, 1, 5), features) as features"))
+
+
+@pytest.mark.parametrize("what", ["cells", "rows"])
+def test_rows_that_change_are_found_out(what, spark):
+    def anew(batches):
+        import pyarrow
+
+        rng = np.random.default_rng()
+        for batch in batches:
+            n = batch.num_rows if what == "cells" else rng.integers(1, 1000)
+            yield pyarrow.record_batch({name: rng.standard_normal(n) for name in "ab"})
+
+    frame = module._in_arrow(spark.range(100), "a double, b double", anew)
+    with pytest.raises(ValueError, match=r"changed between two readings.*\.persist\(\) or \.localCheckpoint\(\)"):
+        PCA(1, solver="krylov").fit(frame)
+    PCA(1, solver="krylov").fit(frame.localCheckpoint())
+
+
+def test_what_is_missing_is_named(columns, monkeypatch):
+    there = importlib.util.find_spec
+    with monkeypatch.context() as patch:
+        patch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyarrow" else there(name))
+        with pytest.raises(ImportError, match=re.escape('pyspark wants pyarrow: pip install "princomp[spark]"')):
+            PCA(1).fit(columns)
+
+    def needs(block, rows):
+        import no_such_module
+
+        return no_such_module
+
+    with pytest.raises(ImportError, match=r"workers of Spark cannot import no_such_module\. Install princomp there"):
+        as_rows(columns).reduce(needs)
+
+
+# --- Spark Connect --------------------------------------------------------------------------------
+
+
+def connect_methods():
+    """Names that a DataFrame of Spark Connect has, but for those that only say so."""
+    source = pathlib.Path(importlib.util.find_spec("pyspark").origin).parent / "sql/connect/dataframe.py"
+    body = next(node.body for node in ast.parse(source.read_text()).body if getattr(node, "name", "") == "DataFrame")
+    missing = ("NOT_IMPLEMENTED", "JVM_ATTRIBUTE_NOT_SUPPORTED")
+    return {
+        node.name
+        for node in body
+        if isinstance(node, ast.FunctionDef) and not any(word in ast.unparse(node) for word in missing)
+    }
+
+
+class DataFrame:
+    """Looks like one of Spark Connect, and has nothing that it has not."""
+
+    allowed = connect_methods() if importlib.util.find_spec("pyspark") else set()
+
+    def __init__(self, frame):
+        self._hidden = frame
+
+    def __getattr__(self, name):
+        if name not in self.allowed:
+            raise AssertionError(f"Spark Connect has no DataFrame.{name}")
+        value = getattr(self._hidden, name)
+        return (lambda *args, **kwargs: _connected(value(*args, **kwargs))) if callable(value) else value
+
+
+DataFrame.__module__ = "pyspark.sql.connect.dataframe"
+
+
+def _connected(answer):
+    return DataFrame(answer) if type(answer).__module__.startswith("pyspark.sql") else answer
+
+
+def test_nothing_is_used_that_spark_connect_has_not(X, arrays, monkeypatch):
+    assert {"mapInArrow", "toArrow", "toDF"} <= DataFrame.allowed
+    assert not {"rdd", "_jdf"} & DataFrame.allowed
+    monkeypatch.setattr(module, "GATHER_BYTES", 100)  # sums by pieces too
+    frame = DataFrame(arrays)
+    pca = PCA(3).fit(frame)
+    np.testing.assert_allclose(pca.components_, PCA(3).fit(X).components_, atol=1e-8)
+    np.testing.assert_allclose(scores_by_id(pca.transform(frame)), pca.transform(X), atol=1e-12)
