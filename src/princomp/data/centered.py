@@ -61,8 +61,12 @@ class Centered:
     ) -> None:
         self.rows, self.mean, self.factor = rows, mean, factor
         self.dense_tiles, self.single = dense_tiles, single
-        self.shape = rows.shape
         self.changes: tuple[tuple[Change, tuple[Any, ...]], ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, p), asked for only when needed: rows that are elsewhere may have to be counted."""
+        return self.rows.shape
 
     def implicit(self, block: Any) -> CenteredSparse:
         """Return a sparse block of these rows, centred implicitly."""
@@ -127,7 +131,7 @@ class Centered:
 
     def tile_rows(self, columns: int = 1) -> int:
         """Return the number of rows of a tile for products with so many columns: many are worth a larger buffer."""
-        p = max(self.shape[1], 1)
+        p = max(self.rows.width, 1)
         wide = WIDE_BYTES * max(columns // 16, 1)
         rows = max(PRODUCT_BYTES // (8 * p), min(PRODUCT_ROWS, wide // (8 * p)), 1)
         if columns <= FEW_COLUMNS:

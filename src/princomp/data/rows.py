@@ -111,6 +111,11 @@ class Rows(ABC):
     changeable: bool = False
     offsets: Array
 
+    @property
+    def width(self) -> int:
+        """Number of columns, known without counting rows that are elsewhere."""
+        return self.shape[1]
+
     @abstractmethod
     def block(self, i: int) -> Any:
         """Return block i: an ndarray or a SciPy CSR array, never written to."""

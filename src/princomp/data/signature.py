@@ -118,5 +118,6 @@ def require_unchanged(before: Signature, sums: Array, names: Any = None) -> None
     more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
     raise ValueError(
         f"The data changed between two readings, in column {column}{more}. A fit reads them more than once: let files "
-        "alone and have functions return the same rows each time, or load the data into memory first."
+        "alone and have functions return the same rows each time, or load the data into memory first (a Spark "
+        "DataFrame: .persist() or .localCheckpoint())."
     )

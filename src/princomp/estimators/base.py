@@ -44,21 +44,22 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         if reset:
             Checkpoint(self.checkpoint)  # finds out whether it can be written
         rows = as_rows(X)
-        n, p = rows.shape
         name = type(self).__name__
         least = f"while a minimum of {least_rows} is required by {name}."
-        if p < 1:
+        if rows.width < 1:
             raise ValueError(
-                f"Found array with 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required by {name}."
+                f"Found array with 0 feature(s) (shape={rows.shape}) while a minimum of 1 is required by {name}."
             )
-        if n < least_rows:
-            raise ValueError(f"Found array with {n} sample(s) (shape=({n}, {p})) {least}")
+        # What is only transformed, lazily, is not counted.
+        if (reset or rows.local) and rows.shape[0] < least_rows:
+            raise ValueError(f"Found array with {rows.shape[0]} sample(s) (shape={rows.shape}) {least}")
         if rows.names is not None and not is_frame(X):
             self._check_names(rows, reset)
             return rows
         # validate_data compares names and counts, and words the errors as scikit-learn's users know them.
         try:
-            validate_data(self, X if is_frame(X) else rows, reset=reset, skip_check_array=True)
+            stand_in = X if is_frame(X) else np.broadcast_to(0.0, (1, rows.width))
+            validate_data(self, stand_in, reset=reset, skip_check_array=True)
         except ValueError as error:
             raise ValueError(f"{printable(error, lines=True)}{_first_difference(rows.names, self)}") from None
         return rows
@@ -66,16 +67,16 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
     def _check_names(self, rows: Rows, reset: bool) -> None:
         """Do what validate_data does, for named rows that scikit-learn does not know as a frame."""
         if reset:
-            self.n_features_in_ = rows.shape[1]
+            self.n_features_in_ = rows.width
             self.feature_names_in_ = np.array(rows.names, dtype=object)
         elif hasattr(self, "feature_names_in_") and rows.names != tuple(self.feature_names_in_):
             raise ValueError(
                 "The feature names should match those that were passed during fit.\n"
                 + _first_difference(rows.names, self)
             )
-        elif rows.shape[1] != self.n_features_in_:
+        elif rows.width != self.n_features_in_:
             raise ValueError(
-                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                f"X has {rows.width} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                 "features as input."
             )
 
@@ -131,8 +132,8 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         """Return scores times ``back`` (k, p), scaled and moved as the data of the fit were."""
         rows = as_rows(scores)
         k, p = back.shape
-        if rows.shape[1] != k:
-            raise ValueError(f"Scores must have {k} columns, one per component, got {rows.shape[1]}.")
+        if rows.width != k:
+            raise ValueError(f"Scores must have {k} columns, one per component, got {rows.width}.")
         if self.scale_ is not None:
             back = back * self.scale_.astype(np.float64)
         return Centered(rows).map(_back, back, self._mean, width=p, dtype=rows.dtype)
