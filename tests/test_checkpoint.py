@@ -36,7 +36,7 @@ def name(request):
 @pytest.fixture
 def model(name, tmp_path, monkeypatch):
     """An estimator with a checkpoint and a seed, whose solver iterates."""
-    monkeypatch.setattr("princomp.estimators.probabilistic_fit.choose_solver", lambda n, p, k: "krylov")
+    monkeypatch.setattr("princomp.estimators.probabilistic_fit.choose_solver", lambda *shape: "krylov")
     return clone(FITS[name]).set_params(checkpoint=tmp_path / "state.npz", random_state=0)
 
 

@@ -26,15 +26,21 @@ Array = NDArray[Any]
 SMALL_SIDE = 500  # up to which a singular value decomposition costs nothing (0.1 s)
 SVD_WORK = 2e10  # multiplications that a singular value decomposition may take where "eigh" loses digits: some seconds
 
+# Up to which smaller side "eigh" is faster than "krylov", by what a pass costs at least. Ten components of 8000 rows in
+# four blocks on two cores: even at 1500 to 2000 columns on Dask; on Spark TODO.
+EIGH_SIDES = {0.0: 1000, 0.05: 1500, 0.5: 4000}
 
-def choose_solver(n: int, p: int, k: int) -> str:
-    """Return the solver that ``"auto"`` means.
+
+def choose_solver(n: int, p: int, k: int, pass_seconds: float = 0.0) -> str:
+    """Return the solver that ``"auto"`` means, for data of which a pass costs so much beyond its work.
 
     ===================================  =========  =================================================
     data (n, p), k components            solver     because
     ===================================  =========  =================================================
     n and p at most 500                  svd        exact to the last digit, and costs nothing
     the smaller side at most 1000        eigh       one pass and a small eigenproblem
+    tall, p at most 1500, on Dask        eigh       "krylov" takes some twenty passes
+    tall, p at most 3000, on Spark       eigh       each of which brings the data to Python anew
     k above an eighth of that side       eigh       few vectors are no saving any more
     otherwise                            krylov     a few passes with eight vectors each
     ===================================  =========  =================================================
@@ -42,7 +48,8 @@ def choose_solver(n: int, p: int, k: int) -> str:
     if max(n, p) <= SMALL_SIDE:
         return "svd"
     side = min(n, p)
-    return "eigh" if side <= 1000 or k > side / 8 else "krylov"
+    most = max(size for cost, size in EIGH_SIDES.items() if cost <= (pass_seconds if n >= p else 0.0))
+    return "eigh" if side <= most or k > side / 8 else "krylov"
 
 
 @dataclass(frozen=True)
@@ -230,7 +237,7 @@ def by_optimize(problem: Problem) -> Spectrum:
     else:
         # A penalised objective has many local minima: begin at the plain components.
         undisturbed = replace(problem, drive=run, tol=1e-3, max_iter=100)
-        starts = SOLVERS[choose_solver(*X.shape, k)](undisturbed).V.T
+        starts = SOLVERS[choose_solver(*X.shape, k, X.rows.pass_seconds)](undisturbed).V.T
     steps = partial(
         optimize.optimize,
         evaluate,

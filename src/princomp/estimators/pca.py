@@ -185,7 +185,7 @@ class PCA(Estimator):
         rows = self._open(X, reset=True, least_rows=2)
         n, p = rows.shape
         k = self._check_parameters(min(n, p))
-        solver = choose_solver(n, p, k) if self.solver == "auto" else self.solver
+        solver = choose_solver(n, p, k, rows.pass_seconds) if self.solver == "auto" else self.solver
         if solver in ("krylov", "optimize") and not isinstance(self.n_components, Integral | None):
             raise ValueError(
                 f'n_components={self.n_components!r} needs all variances, which solver="{solver}" does not compute. '

@@ -142,7 +142,7 @@ def drive(estimator: Any, rows: Rows, weight: Array | None, tell: Any, *args: An
 def _closed_form(problem: Problem) -> Found:
     rows, k = problem.rows, problem.k if problem.choice is None else min(problem.rows.shape)
     if problem.weight is None:
-        solver = choose_solver(*rows.shape, k)
+        solver = choose_solver(*rows.shape, k, rows.pass_seconds)
         if problem.choice is not None and solver == "krylov":
             solver = "eigh"
         spectrum = decompose(
