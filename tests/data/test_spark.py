@@ -2,8 +2,12 @@
 
 import ast
 import importlib.util
+import json
+import os
 import pathlib
 import re
+import subprocess
+import sys
 from decimal import Decimal
 
 import numpy as np
@@ -312,3 +316,71 @@ def test_nothing_is_used_that_spark_connect_has_not(X, arrays, monkeypatch):
     pca = PCA(3).fit(frame)
     np.testing.assert_allclose(pca.components_, PCA(3).fit(X).components_, atol=1e-8)
     np.testing.assert_allclose(scores_by_id(pca.transform(frame)), pca.transform(X), atol=1e-12)
+
+
+# --- workers that die -----------------------------------------------------------------------------
+
+KILLED = '''
+import json, os, pathlib, signal, sys
+
+import numpy as np
+import pyarrow as pa
+import pyspark
+from conftest import spark_session
+from helpers import data_with_spectrum
+
+from princomp import PCA
+from princomp.data import spark as module
+
+os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)
+session = spark_session("local-cluster[2,1,1024]", **{"spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path)})
+X = data_with_spectrum(4000, 60, 1 / np.arange(1, 61) ** 0.5, seed=0)
+frame = session.createDataFrame(pa.table({"features": list(X)})).persist()
+
+
+def executors():
+    """Numbers of the processes that run the workers of each partition."""
+
+    def above(batches):
+        for _ in batches:
+            pass
+        stat = pathlib.Path(f"/proc/{os.getppid()}/stat").read_text()
+        yield pa.record_batch({"pid": pa.array([int(stat.rpartition(")")[2].split()[1])])})
+
+    return set(module._in_arrow(frame, "pid long", above).toArrow().column("pid").to_pylist())
+
+
+before = executors()
+
+
+def kill_one(state):
+    if state.iteration == 2:
+        victim = min(before)
+        assert "CoarseGrainedExecutorBackend" in pathlib.Path(f"/proc/{victim}/cmdline").read_text()
+        os.kill(victim, signal.SIGKILL)
+
+
+found = PCA(3, solver="krylov", tol=1e-10, random_state=0, callback=kill_one).fit(frame)
+expected = PCA(3, solver="krylov", tol=1e-10, random_state=0).fit(X)
+difference = float(np.abs(found.components_ - expected.components_).max())
+print(json.dumps({"before": sorted(before), "after": sorted(executors()), "difference": difference}))
+session.stop()
+'''
+
+
+@pytest.mark.soak
+def test_a_worker_killed_in_mid_fit_does_not_change_the_answer(tmp_path):
+    paths = os.pathsep.join([str(pathlib.Path(__file__).parents[1]), *filter(None, sys.path)])
+    run = subprocess.run(
+        [sys.executable, "-c", KILLED],
+        env=os.environ | {"PYTHONPATH": paths},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stderr
+    told = json.loads(run.stdout.splitlines()[-1])
+    assert len(told["before"]) == 2
+    assert min(told["before"]) not in told["after"]
+    assert told["difference"] <= 1e-8
