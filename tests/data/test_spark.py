@@ -12,11 +12,13 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from helpers import data_with_spectrum
 
+from helpers import data_with_spectrum
 from princomp import PCA, ProbabilisticPCA, SparsePCA
 from princomp.data import Centered, as_rows, statistics
 from princomp.data import spark as module
+from princomp.data.dask import PASS_SECONDS as DASK_SECONDS
+from princomp.estimators.decompose import choose_solver
 
 pytestmark = pytest.mark.needs("pyspark", "java", "pyarrow")
 
@@ -123,6 +125,22 @@ def test_empty_partitions_are_passed_over(X, arrays, columns):
     np.testing.assert_allclose(PCA(2).fit(rows).explained_variance_, PCA(2).fit(X).explained_variance_)
     with pytest.raises(ValueError, match=r"Found array with 0 sample"):
         PCA(2).fit(columns.where("x0 > 1e9"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "seconds", "solver"),
+    [
+        ((5000, 1500), 0.0, "krylov"),
+        ((5000, 1500), DASK_SECONDS, "eigh"),
+        ((5000, 1501), DASK_SECONDS, "krylov"),
+        ((5000, 3000), module.PASS_SECONDS, "eigh"),
+        ((5000, 3001), module.PASS_SECONDS, "krylov"),
+        ((3000, 5000), module.PASS_SECONDS, "krylov"),
+        ((400, 30), module.PASS_SECONDS, "svd"),
+    ],
+)
+def test_few_passes_are_preferred_where_they_are_dear(shape, seconds, solver):
+    assert choose_solver(*shape, 5, seconds) == solver
 
 
 # --- cells ----------------------------------------------------------------------------------------
@@ -331,6 +349,8 @@ from helpers import data_with_spectrum
 
 from princomp import PCA
 from princomp.data import spark as module
+from princomp.data.dask import PASS_SECONDS as DASK_SECONDS
+from princomp.estimators.decompose import choose_solver
 
 os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)
 session = spark_session("local-cluster[2,1,1024]", **{"spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path)})

@@ -28,7 +28,7 @@ SVD_WORK = 2e10  # multiplications that a singular value decomposition may take 
 
 # Up to which smaller side "eigh" is faster than "krylov", by what a pass costs at least. Ten components of 8000 rows in
 # four blocks on two cores: even at 1500 to 2000 columns on Dask; on Spark TODO.
-EIGH_SIDES = {0.0: 1000, 0.05: 1500, 0.5: 4000}
+EIGH_SIDES = {0.0: 1000, 0.05: 1500, 0.5: 3000}
 
 
 def choose_solver(n: int, p: int, k: int, pass_seconds: float = 0.0) -> str:
