@@ -233,11 +233,12 @@ def test_several_outputs_sparse_ones_and_row_numbers(X, arrays):
     def both(block, rows):
         import scipy.sparse
 
-        return block[:, :2], scipy.sparse.csr_array(block[:, 2:])
+        return np.int8(block[:, :2]), scipy.sparse.csr_array(block[:, 2:])
 
     rows = as_rows(arrays)
-    first, second = rows.map(both, width=(2, 6), dtype=np.float64, sparse=(False, True))
-    np.testing.assert_array_equal(np.hstack([scores_by_id(first), scores_by_id(second)]), X)
+    first, second = rows.map(both, width=(2, 6), dtype=(np.int8, np.float64), sparse=(False, True))
+    np.testing.assert_array_equal(scores_by_id(first), X[:, :2].astype(np.int8))
+    np.testing.assert_array_equal(scores_by_id(second), X[:, 2:])
     weight = np.arange(300.0)
     with pytest.raises(Exception, match=r"rows have none|could not be broadcast"):
         rows.map(lambda block, rows: block * weight[rows, None], width=8, dtype=np.float64).toArrow()

@@ -93,6 +93,8 @@ class Blocks(NamedTuple):
         source = _Stream(batches)
         for i in here:
             if i > last:
+                if i == here[-1]:  # a worker that leaves rows unread dies, and the next one takes a second to begin
+                    source.take(int(self.offsets[i + 1] - self.offsets[i]) + 1)
                 return
             rows = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
             table = source.take(rows.stop - rows.start)
@@ -214,17 +216,35 @@ def _add_pieces(batches: Iterator[Any], dtypes: list[Any]) -> Iterator[Any]:
         yield _row(count, *key, total.tobytes())
 
 
+class Answer(NamedTuple):
+    """What becomes of the answers of a row-by-row function."""
+
+    kept: list[int]  # columns that stay beside it
+    pick: int | None  # which of several is taken
+    dtype: np.dtype[Any]
+
+    def put(self, table: Any, answer: Any) -> Any:
+        """Return a table of the columns kept, and of the rows of an answer (dense or CSR) as arrays."""
+        import pyarrow as pa
+
+        answer = answer if self.pick is None else answer[self.pick]
+        dense = answer if isinstance(answer, np.ndarray) else answer.toarray()
+        rows, width = dense.shape
+        if self.kept and rows != len(table):
+            raise ValueError("A function of row numbers cannot be mapped over a DataFrame, whose rows have none.")
+        ends = pa.array(width * np.arange(rows + 1), pa.int32())
+        arrays = pa.ListArray.from_arrays(ends, pa.array(np.ascontiguousarray(dense, self.dtype).reshape(-1)))
+        columns = [table.column(j).combine_chunks() for j in self.kept]
+        return pa.table([*columns, arrays], names=[*(table.column_names[j] for j in self.kept), SCORES])
+
+
 def _map(
-    batches: Iterator[Any], blocks: Blocks | int, features: Features, fn: Any, state: Any, pick: Any, kept: list[int]
+    batches: Iterator[Any], blocks: Blocks | int, features: Features, fn: Any, state: Any, found: Answer
 ) -> Iterator[Any]:
-    """Yield the rows of an answer, with the columns kept beside it."""
+    """Yield what becomes of a row-by-row function of each block."""
     tables = _unnumbered(batches, blocks) if isinstance(blocks, int) else blocks.read(_partition(), batches)
     for table, rows in tables:
-        answer = fn(features.read(table), rows, *state)
-        answer = answer if pick is None else answer[pick]
-        if isinstance(blocks, int) and answer.shape[0] != len(table):
-            raise ValueError("A function of row numbers cannot be mapped over a DataFrame, whose rows have none.")
-        yield from _beside(table, kept, answer).to_batches()
+        yield from found.put(table, fn(features.read(table), rows, *state)).to_batches()
 
 
 def _unnumbered(batches: Iterator[Any], most: int) -> Iterator[tuple[Any, slice]]:
@@ -235,17 +255,6 @@ def _unnumbered(batches: Iterator[Any], most: int) -> Iterator[tuple[Any, slice]
         for start in range(0, batch.num_rows, most):
             table = pa.Table.from_batches([batch.slice(start, most)])
             yield table, slice(NO_NUMBER, NO_NUMBER + len(table))
-
-
-def _beside(table: Any, kept: list[int], answer: Any) -> Any:
-    """Return some columns of a table, and the rows of an answer (dense or CSR) as a column of arrays."""
-    import pyarrow as pa
-
-    dense = np.ascontiguousarray(answer if isinstance(answer, np.ndarray) else answer.toarray())
-    rows, width = dense.shape
-    arrays = pa.ListArray.from_arrays(pa.array(width * np.arange(rows + 1), pa.int32()), pa.array(dense.reshape(-1)))
-    names = [table.column_names[j] for j in kept]
-    return pa.table([*(table.column(j).combine_chunks() for j in kept), arrays], names=[*names, SCORES])
 
 
 # What runs here.
@@ -353,11 +362,13 @@ class SparkRows(Rows):
         names = [self._names[j] for j in kept]
         if SCORES in names:
             raise ValueError(f"The answer is a column {SCORES!r}, but the DataFrame has one already: rename it first.")
-        cells = FloatType() if np.dtype(dtype) == np.float32 else DoubleType()
+        single = np.dtype(dtype) == np.float32
+        cells = FloatType() if single else DoubleType()
         fields = self._frame.schema.fields
         schema = StructType([*(fields[j] for j in kept), StructField(SCORES, ArrayType(cells))])
         most = int(np.diff(block_offsets(2**31, self.width, *self._cut)[:2])[0])
-        how = (most if lengths is None else self._blocks, self._features, fn, state, pick, kept)
+        found = Answer(kept, pick, np.dtype(np.float32 if single else np.float64))
+        how = (most if lengths is None else self._blocks, self._features, fn, state, found)
         return _in_arrow(self._frame, schema, _map, *how).toDF(*names, SCORES)
 
     def _too_much(self, fn: Any, state: Any) -> Any:
