@@ -375,8 +375,8 @@ class ProbabilisticPCA(Estimator):
         rows = as_rows(X)
         W = self.weights_.astype(np.float64)
         p, k = W.shape
-        if rows.width != k:
-            raise ValueError(f"Scores must have {k} columns, one per component, got {rows.width}.")
+        if rows.shape[1] != k:
+            raise ValueError(f"Scores must have {k} columns, one per component, got {rows.shape[1]}.")
         if not shrunk:
             W = W + self._noise * np.linalg.pinv(W.T)
         return Centered(rows).map(_data, W.T * self._factor(), self._mean, width=p, dtype=rows.dtype)
@@ -398,7 +398,7 @@ class ProbabilisticPCA(Estimator):
             NumPy arrays, also for a frame; a Dask array stays lazy.
         """
         rows = self._opened(X)
-        p = rows.width
+        p = rows.shape[1]
         state = (self._mean, self._factor())
         if not return_std:
             return self._map(rows, _imputed, *state, width=p, as_it_is=True)
