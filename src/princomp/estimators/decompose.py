@@ -26,9 +26,9 @@ Array = NDArray[Any]
 SMALL_SIDE = 500  # up to which a singular value decomposition costs nothing (0.1 s)
 SVD_WORK = 2e10  # multiplications that a singular value decomposition may take where "eigh" loses digits: some seconds
 
-# Smaller sides up to which "eigh" is faster than "krylov", by what a pass costs at least. Ten components of 8000 rows in
-# four blocks on two busy cores, eigh and krylov: on Dask 9 and 7 s at 1500 columns, 37 and 6 s at 3000; on Spark 34 and
-# 78 s at 1500 columns, 147 and 267 s at 3000.
+# Smaller sides up to which "eigh" is faster than "krylov", by what a pass costs at least. Ten components of 8000 rows
+# in four blocks on two busy cores, eigh and krylov: on Dask 9 and 7 s at 1500 columns, 37 and 6 s at 3000; on Spark
+# 34 and 78 s at 1500 columns, 147 and 267 s at 3000.
 EIGH_SIDES = {0.0: 1000, 0.05: 1500, 0.5: 3000}
 
 
