@@ -442,6 +442,8 @@ def _collected(frame: Any) -> Any:
     try:
         return frame.toArrow()
     except Exception as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from None
         missing = re.search(r"No module named '(\w+)", str(error))
         if missing is None:
             raise
@@ -449,6 +451,11 @@ def _collected(frame: Any) -> Any:
             f"The workers of Spark cannot import {missing[1]}. Install princomp there (pip install princomp), or send "
             "an environment that has it: spark-submit --archives, on Spark Connect session.addArtifacts(archive=True)."
         ) from error
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Tell whether an error came of Ctrl-C: Spark then cancels its jobs, and tells only that."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or _interrupted(error.__context__))
 
 
 def _cells(table: Any) -> list[tuple[Any, ...]]:
