@@ -14,6 +14,7 @@ from princomp.data import as_rows, statistics
 from princomp.datasets import load_tobamovirus
 from princomp.result import State
 from princomp.solvers import (
+    extrapolation,
     probabilistic,
     probabilistic_choice,
     probabilistic_closed,
@@ -237,7 +238,7 @@ def test_em_from_a_random_start_finds_the_closed_form(k):
 
 def test_extrapolation_saves_most_of_the_steps(monkeypatch):
     def steps(memory):
-        monkeypatch.setattr(probabilistic_em, "MEMORY", memory)
+        monkeypatch.setattr(extrapolation, "MEMORY", memory)
         data = data_of(low_rank(200, 50, 3, missing=0.5, seed=3))
         model = probabilistic_em.begin(data, 6, np.random.default_rng(0))
         trace = [state.objective for state in states(data, model, 300)]

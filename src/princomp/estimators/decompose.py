@@ -214,14 +214,12 @@ def _certified(
 def by_krylov(problem: Problem, start: Array | None = None) -> Spectrum:
     """Solve by block Krylov iteration."""
     found = leading.leading(
-        problem.X,
+        leading.of_data(problem.X, problem.total, problem.measure),
         problem.k,
-        total=problem.total,
         tol=problem.tol,
         max_iter=problem.max_iter,
         rng=problem.generator(),
         drive=problem.drive,
-        measure=problem.measure,
         start=start,
     )
     return Spectrum("krylov", found.values, found.V, problem.total, found.certificate, found.result)

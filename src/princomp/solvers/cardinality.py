@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from princomp._compiled import kernels
 from princomp.certificates.remainder import rounding_in
 from princomp.result import State, Value
-from princomp.solvers import krylov
 from princomp.solvers.deflation import deflation
 from princomp.solvers.exchange import MOST_COMPILED, Matrix, Product, Units, improved
+from princomp.solvers.leading import roughly
 
 Array = NDArray[Any]
 
@@ -267,10 +267,7 @@ def _leading(A: Matrix) -> tuple[float, Array]:
         image: Array = A.times(V.T).T + A.shift * V
         return image
 
-    for state in krylov.krylov(apply, krylov.start(p, 1, np.random.default_rng(0)), k=1, total=0.0):
-        if state.residual <= LEADING_RESIDUAL or state.iteration >= LEADING_PRODUCTS:
-            break
-    v = krylov.vectors(state.value)[:, 0]
+    v = roughly(apply, p, 1, np.random.default_rng(0), tol=LEADING_RESIDUAL, most=LEADING_PRODUCTS)[1][:, 0]
     return float(v @ A.times(v[None])[0]), v
 
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from princomp.certificates.constrained import maximiser
 from princomp.result import State, Value
-from princomp.solvers import krylov
 from princomp.solvers.deflation import Deflation, deflation
+from princomp.solvers.leading import roughly
 
 Array = NDArray[Any]
 Operator = Callable[[Array], Array]
@@ -168,7 +168,9 @@ def _starts(gram: Operator, deflated: Deflation, squares: Array, bound: float, c
     negligible = NOTHING * float(squares.max())
     if diagonal.max() <= negligible:
         return np.zeros((p, 1))
-    columns = [maximiser(_leading(lambda V: deflated.apply(gram, V), p, component), bound)]
+    rng, how = np.random.default_rng(component), {"tol": START_RESIDUAL, "most": START_PRODUCTS}
+    _, lead = roughly(lambda V: deflated.apply(gram, V), p, 1, rng, **how)
+    columns = [maximiser(lead[:, 0], bound)]
     pivots = replace(deflated, kind="schur")
     for _ in range(min(count, p)):
         diagonal = pivots.diagonal(squares)
@@ -179,15 +181,6 @@ def _starts(gram: Operator, deflated: Deflation, squares: Array, bound: float, c
         columns.append(axis)
         pivots = pivots.without(gram, axis)
     return np.column_stack(columns)
-
-
-def _leading(apply: Operator, p: int, component: int) -> Array:
-    """Return the leading eigenvector, roughly."""
-    value = krylov.start(p, 1, np.random.default_rng(component))
-    for state in krylov.krylov(apply, value, k=1, total=0.0):
-        if state.residual <= START_RESIDUAL or state.iteration >= START_PRODUCTS:
-            break
-    return krylov.vectors(state.value)[:, 0]
 
 
 def _evaluate(V: Array, images: Array, bound: float) -> dict[str, Array]:

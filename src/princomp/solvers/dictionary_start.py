@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.penalties import Penalty
-from princomp.result import State, Value
-from princomp.solvers import krylov
+from princomp.result import Value
 from princomp.solvers.dictionary import SWEEPS, begin, exchange
 from princomp.solvers.dictionary_blocks import Terms, on_spheres
 from princomp.solvers.eigh import leading_eigenpairs
+from princomp.solvers.leading import roughly
 from princomp.solvers.products import Products
 
 Array = NDArray[Any]
@@ -84,7 +84,7 @@ def _singular_vectors(X: Products, k: int, rng: np.random.Generator) -> tuple[Ar
     if n < p:
         V, U = _singular_vectors(X.T, k, rng)
         return U, V
-    V = krylov.vectors(_krylov_state(X, count, rng).value)[:, :count]
+    _, V = roughly(lambda V: X.apply_transpose(X.apply(V)), p, count, rng, tol=START_TOL, most=START_ITERATIONS)
     U = X.apply(V)
     s = np.linalg.norm(U, axis=0)
     root = np.sqrt(np.where(s > NOTHING * s.max(initial=0.0), s, 0.0))
@@ -92,18 +92,6 @@ def _singular_vectors(X: Products, k: int, rng: np.random.Generator) -> tuple[Ar
     out_U[:, :count] = np.divide(U, root, out=np.zeros_like(U), where=root > 0)
     out_V[:, :count] = V * root
     return out_U, out_V
-
-
-def _krylov_state(X: Products, count: int, rng: np.random.Generator) -> State:
-    first = krylov.start(X.shape[1], count, rng)
-    states = krylov.krylov(lambda V: X.apply_transpose(X.apply(V)), first, k=count, total=X.total)
-    state = next(states)
-    while state.residual > START_TOL and state.iteration < START_ITERATIONS:
-        following = next(states, None)
-        if following is None:  # nothing more to find
-            break
-        state = following
-    return state
 
 
 def _feasible(Y: Array, D: Array, terms: Terms) -> tuple[Array, Array]:

@@ -1,10 +1,11 @@
-"""The k leading eigenpairs of S = X'X, certified: Krylov iteration, measured, and taken up again where it falls short.
+"""The k leading eigenpairs of any symmetric positive semidefinite S, known by products with it (`Operator`).
 
-Objective: maximise tr(V'SV) over orthonormal V (p, k). An attempt ends by the residual that block Lanczos iteration
-reckons (`princomp.solvers.krylov`). Then one pass over the data measures its vectors, a probe from fresh random vectors
-looks at what they leave out (`princomp.certificates`), and the next attempt goes on with what was found:
+Objective: maximise tr(V'SV) over orthonormal V (p, k). `roughly` is one run of block Lanczos iteration
+(`princomp.solvers.krylov`), for where to begin. `leading` certifies what it returns: an attempt ends by the residual
+that the iteration reckons; then one product measures its vectors, a probe from fresh random vectors looks at what they
+leave out (`princomp.certificates`), and the next attempt goes on with what was found:
 
-- vectors whose residual is too large, with the products that the pass has made;
+- vectors whose residual is too large, with the products that were measured;
 - components far below the leading ones, once those are locked: the rounding of the leading ones hides them;
 - directions that the probe has found larger than the last one kept;
 - random ones, where as many values tie as there are vectors in a block: it cannot hold more copies of a value. One
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from princomp import certificates
 from princomp.certificates.left_out import BLOCK, MISS, SPARSE_BLOCK
 from princomp.data import Centered, statistics
-from princomp.result import Certificate, Result, Status, Value, warn
+from princomp.result import Certificate, Result, Status, Value, run, warn
 from princomp.solvers import krylov
 from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
 
@@ -36,6 +37,96 @@ LATE = 0.5  # of tol: components of a smaller residual need no further products
 STALE = 0.5  # an attempt that leaves this much of the residual has led nowhere
 PATIENCE = 3  # such attempts in a row
 MIXED = 1e-2  # a residual from which single precision is enough for the corrections: their errors are that much smaller
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A symmetric positive semidefinite S (p, p), known by products with it.
+
+    Attributes
+    ----------
+    apply : callable
+        V (p, b) -> S V.
+    size : int
+        p.
+    trace : float
+        Of S.
+    floor : callable, optional
+        Eigenvalues (k,) -> what rounding leaves unknown of each, (k,); by default that of a matrix of this size.
+    measure : callable, optional
+        V (p, k) -> S V and V'SV, for the certificate; by default from a product.
+    in_single : callable, optional
+        V (p, b) -> S V in single precision, for a beginning.
+    sparse : bool
+        Whether products with few vectors at a time are cheap.
+    to_vectors, to_directions : callable, optional
+        Where ``apply`` is not S but another operator of ``size`` with its eigenvalues, XX' in place of X'X: between
+        orthonormal vectors of the two.
+    """
+
+    apply: Callable[[Array], Array]
+    size: int
+    trace: float
+    floor: Callable[[Array], Array] | None = None
+    measure: Callable[[Array], certificates.Images] | None = None
+    in_single: Callable[[Array], Array] | None = None
+    sparse: bool = False
+    to_vectors: Callable[[Array], Array] | None = None
+    to_directions: Callable[[Array], Array] | None = None
+
+    def vectors(self, value: Value) -> Array:
+        """Return orthonormal vectors (p, m) of a state."""
+        W = krylov.vectors(value)
+        if value["locked"].shape[1]:
+            W = np.linalg.qr(np.hstack([value["locked"], W]))[0]
+        return W if self.to_vectors is None else self.to_vectors(W)
+
+    def directions(self, V: Array) -> Array:
+        """Return vectors (p, m), orthonormal, as orthonormal vectors that ``apply`` takes."""
+        return V if self.to_directions is None else self.to_directions(V)
+
+    def measured(self, V: Array) -> _Found:
+        """Return what vectors span, in the basis in which their scores are uncorrelated."""
+        measured = _by_product(self.apply, V) if self.measure is None else self.measure(V)
+        Q = uncorrelated(measured.gram)
+        V, R = np.linalg.qr(V @ Q)  # orthonormal to the last digit
+        V = V * np.where(np.diag(R) < 0, -1.0, 1.0)
+        measured = measured.rotated(Q)
+        values = np.maximum(np.diag(measured.gram), 0.0)
+        floor = certificates.floor_of_matrix(self.size, values) if self.floor is None else self.floor(values)
+        return _Found(V, values, measured, floor)
+
+
+def _by_product(apply: Callable[[Array], Array], V: Array) -> certificates.Images:
+    images = apply(V)
+    gram = V.T @ images
+    return certificates.Images(images, (gram + gram.T) / 2)
+
+
+def of_data(X: Centered, total: float, measure: Callable[[Array], certificates.Images]) -> Operator:
+    """Return X'X, or, where X is much wider than long, XX'; ``measure`` is a pass over the data, ``total`` is |X|^2."""
+    n, p = X.shape
+    by_rows = p > krylov.WIDE * n
+    rough = krylov.may_begin_roughly(n, p, total, certificates.taken_off(X))
+    return Operator(
+        partial(_apply, X, by_rows),
+        n if by_rows else p,
+        total,
+        partial(certificates.floor_of_data, X),
+        measure,
+        partial(_apply, X.in_single(), by_rows) if rough else None,
+        X.rows.sparse,
+        (lambda U: svd_of_projection(statistics.apply_transpose(X, U))[1]) if by_rows else None,
+        (lambda V: np.linalg.qr(statistics.apply(X, V))[0]) if by_rows else None,
+    )
+
+
+def _apply(X: Centered, by_rows: bool, V: Array) -> Array:
+    """Return X'X V, or XX' V."""
+    if by_rows:
+        product: Array = statistics.apply(X, statistics.apply_transpose(X, V))
+        return product
+    return statistics.gram_apply(X, V)
 
 
 @dataclass(frozen=True)
@@ -68,78 +159,66 @@ class _Found:
         return self.measured.images - self.V @ (self.V.T @ self.measured.images)
 
 
+def roughly(
+    apply: Callable[[Array], Array], size: int, k: int, rng: np.random.Generator, *, tol: float, most: int
+) -> tuple[Array, Array]:
+    """Return up to k leading eigenvalues, descending, and their vectors (size, k), for where to begin: not certified.
+
+    The residual that the iteration reckons is at most ``tol``, unless that takes more than some ``most`` products.
+    """
+    for state in krylov.krylov(apply, krylov.start(size, k, rng), k=k, total=0.0):
+        if state.residual <= tol or state.iteration >= most:
+            break
+    return state.value["values"], krylov.vectors(state.value)
+
+
 def leading(
-    X: Centered,
+    S: Operator,
     k: int,
     *,
-    total: float,
     tol: float,
     max_iter: int,
     rng: np.random.Generator,
-    drive: Callable[..., Result],
-    measure: Callable[[Array], certificates.Images],
+    drive: Callable[..., Result] = run,
     start: Array | None = None,
 ) -> Leading:
-    """Return the k leading eigenpairs of X'X, whose trace is ``total``; ``start`` (p, k) are vectors to begin with.
+    """Return the k leading eigenpairs of S; ``start`` (p, k) are vectors to begin with.
 
-    ``drive`` is `princomp.result.run` with the user's callback and checkpoint; ``measure`` is the pass over the data.
+    ``drive`` is `princomp.result.run`, if need be with the user's callback and checkpoint.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.solvers.leading import Operator, leading
+    >>> values = 1.0 / np.arange(1, 101)
+    >>> S = Operator(lambda V: values[:, None] * V, 100, values.sum())
+    >>> found = leading(S, 3, tol=1e-8, max_iter=100, rng=np.random.default_rng(0))
+    >>> found.values.round(6).tolist(), found.certificate.holds
+    ([1.0, 0.5, 0.333333], True)
     """
-    n, p = X.shape
-    rough = krylov.may_begin_roughly(n, p, total, certificates.taken_off(X))
-    side = _Side(X, by_rows=p > krylov.WIDE * n, rough=rough)
     if start is None:
-        begin = krylov.start(side.size, k, rng, rough=side.single is not None, sparse=X.rows.sparse)
+        begin = krylov.start(S.size, k, rng, rough=S.in_single is not None, sparse=S.sparse)
     else:
-        begin = krylov.again(side.own(start), np.zeros((side.size, 0)))
-    steps = partial(krylov.krylov, side.apply, k=k, total=total, rough=side.apply_in_single)
+        begin = krylov.again(S.directions(start), np.zeros((S.size, 0)))
+    steps = partial(krylov.krylov, S.apply, k=k, total=S.trace, rough=S.in_single)
     seed, residual, captured, stale = int(rng.integers(2**31)), np.inf, 0.0, 0
     before: Result | None = None
     for attempt in range(ATTEMPTS):
         before = result = drive(steps, begin, tol=tol, max_iter=max_iter, scope="global", warns=False).after(before)
         iteration = result.n_iter
         rng = np.random.default_rng([seed, iteration])  # the same after a restart
-        found = _measured(X, measure, _complete(side.columns(result.value), k, rng)).leading(k)
-        certificate, fresh = _certified(found, side, total, tol, rng, MISS / 2 ** (attempt + 1))
-        if certificate.holds and found.values.sum() > (1 + TIE) * captured and k < side.size:
+        found = S.measured(_complete(S.vectors(result.value), k, rng)).leading(k)
+        certificate, fresh = _certified(found, S, tol, rng, MISS / 2 ** (attempt + 1))
+        if certificate.holds and found.values.sum() > (1 + TIE) * captured and k < S.size:
             captured = float(found.values.sum())
-            fresh = _for_ties(found.values, krylov.block_size(k, side.size, sparse=X.rows.sparse), side.size, rng)
+            fresh = _for_ties(found.values, krylov.block_size(k, S.size, sparse=S.sparse), S.size, rng)
         stale = stale + 1 if certificate.dominant is None and certificate.residual > STALE * residual else 0
         if not result.status or (certificate.holds and fresh is None) or stale > PATIENCE:
             break
         residual = min(certificate.residual, residual) if certificate.dominant is None else np.inf
-        begin = _next(found, side, certificate, fresh, iteration, in_double=stale > 0)
+        begin = _next(found, S, certificate, fresh, iteration, in_double=stale > 0)
     status = _status(result.status, certificate)
     return Leading(found.values, found.V, certificate, replace(result, certificate=certificate, status=status))
-
-
-class _Side:
-    """The side on which the iteration lives: columns, vectors of length p, or rows, of length n, if they are fewer."""
-
-    def __init__(self, X: Centered, *, by_rows: bool, rough: bool) -> None:
-        self.X, self.by_rows = X, by_rows
-        self.single = X.in_single() if rough else None
-        self.size = X.shape[0 if by_rows else 1]
-        self.apply = partial(_apply, X, by_rows)
-        self.apply_in_single = None if self.single is None else partial(_apply, self.single, by_rows)
-
-    def columns(self, value: Value) -> Array:
-        """Return orthonormal vectors (p, m) of a state."""
-        W = krylov.vectors(value)
-        if value["locked"].shape[1]:
-            W = np.linalg.qr(np.hstack([value["locked"], W]))[0]
-        return svd_of_projection(statistics.apply_transpose(self.X, W))[1] if self.by_rows else W
-
-    def own(self, V: Array) -> Array:
-        """Return vectors (p, m), orthonormal, as orthonormal directions of this side."""
-        return np.linalg.qr(np.asarray(statistics.apply(self.X, V)))[0] if self.by_rows else V
-
-
-def _apply(X: Centered, by_rows: bool, V: Array) -> Array:
-    """Return X'X V, or XX' V."""
-    if by_rows:
-        product = np.asarray(statistics.apply(X, statistics.apply_transpose(X, V)))
-        return product
-    return statistics.gram_apply(X, V)
 
 
 def _complete(V: Array, k: int, rng: np.random.Generator) -> Array:
@@ -147,17 +226,6 @@ def _complete(V: Array, k: int, rng: np.random.Generator) -> Array:
     if V.shape[1] >= k:
         return V
     return np.hstack([V, krylov.orthonormal(rng.standard_normal((len(V), k - V.shape[1])), V)])
-
-
-def _measured(X: Centered, measure: Callable[[Array], certificates.Images], V: Array) -> _Found:
-    """Return what the vectors span, in the basis in which their scores are uncorrelated."""
-    measured = measure(V)
-    Q = uncorrelated(measured.gram)
-    V, R = np.linalg.qr(V @ Q)  # orthonormal to the last digit
-    V = V * np.where(np.diag(R) < 0, -1.0, 1.0)
-    measured = measured.rotated(Q)
-    values = np.maximum(np.diag(measured.gram), 0.0)
-    return _Found(V, values, measured, certificates.floor_of_data(X, values))
 
 
 def uncorrelated(gram: Array) -> Array:
@@ -180,7 +248,7 @@ def uncorrelated(gram: Array) -> Array:
 
 
 def _certified(
-    found: _Found, side: _Side, total: float, tol: float, rng: np.random.Generator, miss: float
+    found: _Found, S: Operator, tol: float, rng: np.random.Generator, miss: float
 ) -> tuple[Certificate, Array | None]:
     """Return the certificate and, if something larger was left out, directions of it.
 
@@ -190,16 +258,16 @@ def _certified(
     if not certificate.holds:
         return certificate, None
     left_out = certificates.probe(
-        side.apply,
-        side.own(found.V),
+        S.apply,
+        S.directions(found.V),
         found.values,
         tol,
         rng,
         floor=float(found.floor[-1]),
-        rough=side.apply_in_single,
-        left=total - float(found.values.sum()) + float(found.floor.max()),
+        rough=S.in_single,
+        left=S.trace - float(found.values.sum()) + float(found.floor.max()),
         miss=miss,
-        block=SPARSE_BLOCK if side.X.rows.sparse else BLOCK,
+        block=SPARSE_BLOCK if S.sparse else BLOCK,
     )
     certificate = certificates.and_dominance(certificate, found.values, left_out)
     return certificate, None if certificate.holds else left_out.vectors
@@ -213,21 +281,21 @@ def _for_ties(values: Array, block: int, size: int, rng: np.random.Generator) ->
 
 
 def _next(
-    found: _Found, side: _Side, certificate: Certificate, fresh: Array | None, iteration: int, *, in_double: bool
+    found: _Found, S: Operator, certificate: Certificate, fresh: Array | None, iteration: int, *, in_double: bool
 ) -> Value:
     """Return where the next attempt begins."""
     residuals, tol = np.asarray(certificate.details["residuals"]), certificate.tol
     good = residuals <= _needed(found, tol)
     q = _to_lock(found.values, good)
     V, outside, late = found.V, found.outside, ~good[q:]
-    new = np.zeros((side.size, 0)) if fresh is None else fresh
-    extra = int(certificate.holds and len(found.values) < side.size)
+    new = np.zeros((S.size, 0)) if fresh is None else fresh
+    extra = int(certificate.holds and len(found.values) < S.size)
     distance = float(found.floor[0]) / np.sqrt(max(found.values[0], np.finfo(float).tiny))
     how: dict[str, Any] = {"least": distance**2 / tol if tol > 0 else 0.0, "extra": extra, "iteration": iteration}
-    if side.by_rows:
-        U = side.own(V)
+    if S.to_directions is not None:
+        U = S.directions(V)
         return krylov.again(np.hstack([U[:, q:], new]), U[:, :q], **how)
-    rough = side.single is not None and not in_double and q == 0 and bool(residuals.max() < MIXED)
+    rough = S.in_single is not None and not in_double and q == 0 and bool(residuals.max() < MIXED)
     if not (late.any() or new.shape[1]):  # all that is left to do is to lock: there must be something to multiply
         late[:] = True
     return krylov.go_on(V[:, q:], found.values[q:], outside[:, q:][:, late], new, locked=V[:, :q], rough=rough, **how)

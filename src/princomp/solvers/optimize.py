@@ -21,10 +21,10 @@ from princomp.certificates.reconstruction import Evaluate, Smooth, majorise, ste
 from princomp.certificates.reconstruction import any_loss as any_loss  # beside `squared_loss`
 from princomp.penalties import Penalty, Zero
 from princomp.result import State, Value
+from princomp.solvers.extrapolation import anderson, remember
 
 Array = NDArray[Any]
 
-MEMORY = 6  # steps that the extrapolation looks back on
 MAX_STEPS = 1000  # after which a component is left where it is, so that the next can be found
 # F itself is known to this share of |X|^2.
 ROUNDING = 2 * np.finfo(np.float64).eps
@@ -132,7 +132,7 @@ def optimize(
         if residual <= tol and not concave:  # L has a past here; the certificate's has none
             image_anew, _ = majorise(evaluate, here, w, W, penalty, total, concave=concave)
             residual = max(residual, step_residual(image_anew, w, concave=concave))
-        points, images = _remember(value["points"], w), _remember(value["images"], image)
+        points, images = remember(value["points"], w), remember(value["images"], image)
         # A step that changes F by less than its rounding must not end the descent (a concave f never rises).
         highest = np.inf if concave else objective + ROUNDING * total
         following = _best(evaluate, penalty, W, w, highest, image, _extrapolate(points, images))
@@ -175,17 +175,8 @@ def _value(evaluate: Evaluate, penalty: Penalty, w: Array, W: Array) -> float:
     return evaluate(w, W).value + penalty.value(w)
 
 
-def _remember(past: Array, item: Array) -> Array:
-    return np.vstack([past, item])[-MEMORY:]
-
-
 def _extrapolate(points: Array, images: Array) -> Array | None:
-    """Return Anderson's combination of the last images, on the sphere; None while there is nothing to combine."""
-    if len(points) < 2:
-        return None
-    moves = images - points
-    differences = np.diff(moves, axis=0).T  # (p, memory - 1)
-    weights, *_ = np.linalg.lstsq(differences, moves[-1], rcond=1e-10)
-    combined = images[-1] - np.diff(images, axis=0).T @ weights
-    size = float(np.linalg.norm(combined))
-    return combined / size if np.isfinite(size) and size > 0 else None
+    """Return Anderson's combination of the last images, on the sphere; None if there is none."""
+    combined = anderson(points, images)
+    size = 0.0 if combined is None else float(np.linalg.norm(combined))
+    return combined / size if combined is not None and 0 < size < np.inf else None

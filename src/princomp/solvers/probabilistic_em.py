@@ -25,12 +25,13 @@ from numpy.typing import NDArray
 
 from princomp.data import Centered, Rows, statistics
 from princomp.result import State, Value
-from princomp.solvers import krylov, probabilistic
+from princomp.solvers import probabilistic
+from princomp.solvers.extrapolation import anderson, remember
+from princomp.solvers.leading import roughly
 from princomp.solvers.probabilistic import Sums, unpacked
 
 Array = NDArray[Any]
 
-MEMORY = 6  # steps that the extrapolation looks back on
 TILE_BYTES = 2**21
 TILE_ROWS = (64, 4096)
 SOLVE_BYTES = 2**24  # of the systems of some features, solved together
@@ -185,12 +186,8 @@ def _leading_filled(data: Data, k: int, rng: np.random.Generator, tol: float) ->
         product: Array = X.reduce(_filled_gram_apply, V, data.weight)
         return product
 
-    steps = krylov.krylov(apply, krylov.start(X.shape[1], k, rng), k=k, total=0.0)
-    state = next(steps)
-    for state in steps:
-        if state.residual <= tol or state.iteration >= START_STEPS:
-            break
-    return np.maximum(state.value["values"], 0.0), krylov.vectors(state.value)
+    values, V = roughly(apply, X.shape[1], k, rng, tol=tol, most=START_STEPS)
+    return np.maximum(values, 0.0), V
 
 
 def _filled_gram_apply(block: Array, rows: slice, V: Array, weight: Array | None) -> Array:
@@ -327,8 +324,7 @@ def em(data: Data, value: Value, *, prior: float = 0.0) -> Iterator[State]:
         if objective < value["objective"] - LOST * (1 + abs(objective)):
             return  # a plain step leads up, but for rounding: no further step can be told from it
         step = maximise(sums, model, prior=prior, floor=data.floor)
-        points = np.vstack([value["points"], model.flat()])[-MEMORY:]
-        images = np.vstack([value["images"], step.plain.flat()])[-MEMORY:]
+        points, images = remember(value["points"], model.flat()), remember(value["images"], step.plain.flat())
         bold, promise = _extrapolate(points, images, step.gradient, model, float(sums.counts.sum()))
         promised = np.append(value["promised"][1:], promise)
         if data.complete and at_floor(model.noise, data.floor) and at_floor(step.plain.noise, data.floor):
@@ -370,16 +366,13 @@ def _extrapolate(points: Array, images: Array, gradient: Array, model: Model, ce
     """
     here, plain = points[-1], images[-1]
     least = 0.5 * float(gradient @ (plain - here)) / cells
-    if len(points) < 2:
-        return np.zeros(0), np.inf
     metric = np.full(len(here), 1 / np.sqrt(model.noise))
     metric[-1] = np.sqrt(len(model.shift) / 2)
-    moves = (images - points) * metric
-    weights, *_ = np.linalg.lstsq(np.diff(moves, axis=0).T, moves[-1], rcond=1e-10)
-    step = plain - np.diff(images, axis=0).T @ weights - here
-    promise = 0.5 * float(gradient @ step) / cells
-    if not np.isfinite(step).all():
+    combined = anderson(points, images, metric)
+    if combined is None:
         return np.zeros(0), np.inf
+    step = combined - here
+    promise = 0.5 * float(gradient @ step) / cells
     if promise >= -ROUNDING:
         return here + step, max(promise, least, 0.0)
     return here - step, np.inf

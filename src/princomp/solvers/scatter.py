@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from princomp._compiled import kernels
 from princomp._threads import interruptible
 from princomp.data import Centered, budget, statistics
-from princomp.solvers import krylov
 from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
+from princomp.solvers.leading import roughly
 
 Array = NDArray[Any]
 
@@ -163,12 +163,7 @@ class Passes:
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return eigenpairs of S by block Krylov iteration."""
         p = self.X.shape[1]
-        state = None
-        for state in krylov.krylov(self.apply, krylov.start(p, min(k, p), rng), k=min(k, p), total=0.0):
-            if state.residual <= LEADING_TOL or state.iteration >= LEADING_STEPS:
-                break
-        assert state is not None  # noqa: S101 - the first step is always made
-        return _complete(state.value["values"], krylov.vectors(state.value), k, p)
+        return _complete(*roughly(self.apply, p, min(k, p), rng, tol=LEADING_TOL, most=LEADING_STEPS), k, p)
 
 
 @dataclass(frozen=True)
