@@ -2,6 +2,7 @@
 
 import itertools
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from princomp.datasets import load_pitprops, load_wine
 from princomp.result import run
 from princomp.solvers import cardinality as solver
 from princomp.solvers import exchange
-from princomp.solvers.deflation import deflation
-from princomp.solvers.exchange import Matrix, Units
+from princomp.solvers.deflation import Deflated, deflation
+from princomp.solvers.exchange import Units
+from princomp.solvers.scatter import Data, Matrix, Scatter
 
 KINDS = ("schur", "projection", "generalised", "hotelling")
 # All supports enumerated: Berk & Bertsimas, Math. Prog. Comput. 2019, Table 8; Li & Xie 2024.
@@ -28,19 +30,29 @@ def plain(p, forced=()):
     return Units(None, np.isin(np.arange(p), forced))
 
 
+class ByProducts(Scatter):
+    """The least that a view of S must have."""
+
+    def __init__(self, S):
+        self.S, self.features = S, len(S)
+
+    @property
+    def diagonal(self):
+        return np.diag(self.S)
+
+    def apply(self, V, *, roughly=False):
+        return self.S @ V
+
+
 def solve(S, counts, *, k=1, units=None, kind="schur", way="matrix", start=None, **how):
     """States, by one of the ways that S is given."""
-    p = len(S)
-    if way == "matrix":
-        product, how = solver.by_matrix(S), how | {"whole": S}
-    elif way == "data":
+    p, scatter = len(S), Matrix(S) if way == "matrix" else ByProducts(S)
+    if way == "data":
         values, vectors = np.linalg.eigh(S)
-        product = solver.by_array((vectors * np.sqrt(np.maximum(values, 0))).T)
-    else:
-        product = solver.by_operator(partial(np.matmul, S), p)
+        scatter = Data((vectors * np.sqrt(np.maximum(values, 0))).T)
     counts = counts if isinstance(counts, float) else np.broadcast_to(counts, k)
-    how = {"counts": counts, "k": k, "squares": np.diag(S), "units": units or plain(p), "kind": kind} | how
-    return partial(solver.cardinality, product, **how), solver.start(p) if start is None else start
+    how = {"counts": counts, "k": k, "units": units or plain(p), "kind": kind} | how
+    return partial(solver.cardinality, scatter, **how), solver.start(p) if start is None else start
 
 
 def fit(S, counts, **how):
@@ -123,7 +135,7 @@ def test_exchanges_that_help_are_told_exactly(kind):
         S, count = problem(kind, seed)
         p = len(S)
         which = np.sort(np.random.default_rng(seed).permutation(p)[:count])
-        A = Matrix(solver.by_matrix(S), deflation("schur", p), np.diag(S), whole=S)
+        A = Deflated(Matrix(S), deflation("schur", p))
         values, vectors = np.linalg.eigh(S[np.ix_(which, which)])
         reach = exchange._reach(A, plain(p), which, S[which], values, vectors)
         for out, into in itertools.product(range(count), range(p)):
@@ -144,7 +156,7 @@ def test_compiled_search_equals_its_twins(kind):
         S, count = problem(kind, seed)
         p = len(S)
         units = plain(p, forced=[1])
-        A = Matrix(solver.by_matrix(S), deflation("schur", p), np.diag(S), whole=S)
+        A = Deflated(Matrix(S), deflation("schur", p))
         which = np.unique(np.append(np.random.default_rng(seed).permutation(p)[:count], 1))
         value, features, loadings, settled = exchange.exchanged(A, units, which, 100)
         how = {"rounds": 100, "helps": exchange.HELPS, "small": exchange.SMALL}
@@ -156,7 +168,7 @@ def test_compiled_search_equals_its_twins(kind):
         assert value == pytest.approx(twin[0], rel=1e-12)
         assert loadings @ S[np.ix_(features, features)] @ loadings == pytest.approx(value, rel=1e-12)
         columns, how = np.arange(p), {"shift": 0.5, "steps": solver.STEPS, "rise": solver.RISE}
-        shifted = Matrix(solver.by_matrix(S), deflation("schur", p), np.diag(S), 0.5, S)
+        shifted = SimpleNamespace(times=S.__rmatmul__, shift=0.5)
         chosen, V, heights = solver._power(shifted, units, S + 0.5 * np.eye(p), count)
         features, weights, reached = compiled.power(S, columns, count, units.forced, **how)
         dense = np.zeros_like(V)
@@ -294,7 +306,7 @@ def test_the_bound_holds_for_every_count_and_is_exact_at_the_ends():
     for kind, seed in itertools.product(PROBLEMS, range(3)):
         S, _ = problem(kind, seed)
         p = len(S)
-        A = Matrix(solver.by_matrix(S), deflation("schur", p), np.diag(S), whole=S)
+        A = Deflated(Matrix(S), deflation("schur", p))
         bounds = [solver.upper_bound(A, plain(p), count) for count in range(1, p + 1)]
         assert all(bound >= best(S, count) * (1 - 1e-14) for count, bound in enumerate(bounds, start=1))
         assert bounds[0] == pytest.approx(S.diagonal().max(), rel=1e-11)
@@ -317,8 +329,8 @@ def test_few_starts_are_chosen_well(way, monkeypatch):
     monkeypatch.setattr(solver, "STARTS", 4)
     monkeypatch.setattr(solver, "FEW_STARTS", 4)
     monkeypatch.setattr(solver, "BLOCK", 1000)
-    monkeypatch.setattr(solver, "SCREEN_WORK", 60 * 120 * 50)
-    value = fit(planted(), 8, way=way, effort=60.0).value
+    monkeypatch.setattr(solver, "SCREEN_WORK", 120 * 120 * 50)  # rows of S from 120 rows of data: 50 of them
+    value = fit(planted(), 8, way=way).value
     assert np.flatnonzero(value["found"][:, 0]).tolist() == list(range(40, 48))
 
 

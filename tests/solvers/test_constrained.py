@@ -1,7 +1,5 @@
 """max v'Sv with |v|_2 = 1 and |v|_1 <= bound: the exact threshold, the ascent, its certificate, and deflation."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +12,7 @@ from princomp.estimators.explained import explained_variance, orthogonalised
 from princomp.result import run
 from princomp.solvers import constrained as solver
 from princomp.solvers.deflation import deflation
+from princomp.solvers.scatter import Matrix, Passes
 
 KINDS = ("hotelling", "projection", "schur", "generalised")
 
@@ -22,14 +21,11 @@ def product(S):
     return lambda V: S @ V
 
 
-def fit(S, bounds, *, kind="schur", tol=1e-9, starts=4, gram=None, squares=None):
-    bounds = np.asarray(bounds, dtype=float)
-    squares = np.diag(S) if squares is None else squares
+def fit(S, bounds, *, kind="schur", tol=1e-9, starts=4):
+    scatter, bounds = Matrix(S) if isinstance(S, np.ndarray) else S, np.asarray(bounds, dtype=float)
     return run(
-        lambda value: solver.constrained(
-            gram or product(S), value, bounds=bounds, squares=squares, tol=tol, kind=kind, starts=starts
-        ),
-        solver.start(len(squares)),
+        lambda value: solver.constrained(scatter, value, bounds=bounds, tol=tol, kind=kind, starts=starts),
+        solver.start(scatter.features),
         tol=tol,
         max_iter=5000,
     )
@@ -153,7 +149,7 @@ def test_no_generic_solver_finds_more(seed, p, bound):
 def test_the_objective_never_rises_and_is_that_of_the_answer(kind):
     S = load_pitprops().correlation
     bounds = np.array([2.4, 1.5, 1.7, 1.2])
-    solve = solver.constrained(product(S), solver.start(13), bounds=bounds, squares=np.diag(S), tol=1e-8, kind=kind)
+    solve = solver.constrained(Matrix(S), solver.start(13), bounds=bounds, tol=1e-8, kind=kind)
     states = list(solve)
     objectives = [state.objective for state in states]
     assert (np.diff(objectives) <= 1e-13 * 13).all()
@@ -237,11 +233,9 @@ def test_projection_is_the_penalised_matrix_decomposition():
 def test_products_with_data_are_enough():
     X = data_with_spectrum(25, 60, np.linspace(3, 1, 20), seed=3, offset=5.0)
     rows = as_rows(X)
-    moments = statistics.moments(rows, by_column=True)
-    gram = partial(statistics.gram_apply, moments.centered(rows))
     S = np.cov(X, rowvar=False) * 24
     a = fit(S, [3.0, 3.0])
-    b = fit(None, [3.0, 3.0], gram=gram, squares=moments.squares)
+    b = fit(Passes(statistics.moments(rows).centered(rows)), [3.0, 3.0])
     V, W = solver.components(a.value, 2), solver.components(b.value, 2)
     np.testing.assert_allclose(V, W * np.sign(np.sum(V * W, axis=0)), atol=1e-7)
 

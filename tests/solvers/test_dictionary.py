@@ -26,13 +26,13 @@ from princomp.result import run
 from princomp.solvers import dictionary_blocks
 from princomp.solvers.dictionary import dictionary
 from princomp.solvers.dictionary_blocks import Terms, column_sweeps, soft_threshold
-from princomp.solvers.dictionary_start import alpha_max, alpha_max_of, factor, factor_pays, recover, start
-from princomp.solvers.products import Products
+from princomp.solvers.dictionary_start import alpha_max, alpha_max_of, factor_pays, recover, start
+from princomp.solvers.scatter import Data, Factored, Passes, factor
 
 
 def fit(X, k, *, tol=1e-8, max_iter=2000, Y=None, D=None, **how):
     terms = Terms.of(k, **how)
-    data = X if isinstance(X, Products) else Products.of(X)
+    data = X if isinstance(X, Factored) else Data(X)
     begin = start(data, k, terms, np.random.default_rng(0), Y=Y, D=D)
     return run(partial(dictionary, data, terms=terms), begin, tol=tol, max_iter=max_iter)
 
@@ -234,16 +234,16 @@ def test_groups_through_the_class(name, nonnegative):
 def test_the_weight_from_which_on_nothing_is_left(name, nonnegative):
     X, groups = noise(50, 12, seed=5) + 2 * np.outer(noise(50, 1, seed=4), np.arange(12) < 4), GROUPINGS.get(name)
     X = X - X.mean(axis=0)
-    limit = alpha_max_of(Products.of(X), as_penalty(1.0, groups, nonnegative=nonnegative), radius=2.0)
+    limit = alpha_max_of(Data(X), as_penalty(1.0, groups, nonnegative=nonnegative), radius=2.0)
     for share, some in ((0.8, True), (1.2, False)):
         penalty = as_penalty(share * limit, groups, nonnegative=nonnegative)
         assert fit(X, 1, penalty=penalty, nonnegative=nonnegative, radius=2.0, tol=1e-2).value["D"].any() == some
     if groups is None:
-        assert limit == pytest.approx(alpha_max(Products.of(X), radius=2.0), rel=2e-3)
+        assert limit == pytest.approx(alpha_max(Data(X), radius=2.0), rel=2e-3)
     if name == "disjoint" and not nonnegative:
         exact = max(2 * np.linalg.norm(X[:, group], 2) / len(group) ** 0.5 for group in groups)
         assert limit == pytest.approx(exact, rel=5e-3)
-    assert alpha_max_of(Products.of(X), as_penalty(1.0, [[3, 4], [4, 5]])) > 0  # most features are not penalised
+    assert alpha_max_of(Data(X), as_penalty(1.0, [[3, 4], [4, 5]])) > 0  # most features are not penalised
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ VARIANTS = {
     st.integers(0, 10**6),
 )
 def test_the_objective_never_rises(n, p, k, alpha, variant, seed):
-    X = Products.of(noise(n, p, seed) * 10 ** np.random.default_rng(seed).uniform(-2, 2))
+    X = Data(noise(n, p, seed) * 10 ** np.random.default_rng(seed).uniform(-2, 2))
     terms = Terms.of(k, **{"alpha": alpha} | VARIANTS[variant])
     begin = start(X, k, terms, np.random.default_rng(seed))
     states = list(itertools.islice(dictionary(X, begin, terms=terms), 25))
@@ -376,14 +376,14 @@ def test_the_objective_never_rises(n, p, k, alpha, variant, seed):
 
 def test_from_alpha_max_on_everything_is_zero():
     X = wine()
-    limit = alpha_max(Products.of(X))
+    limit = alpha_max(Data(X))
     assert limit == pytest.approx(np.sqrt(178), rel=1e-12)
     above = fit(X, 4, alpha=limit * (1 + 1e-12))
     assert not above.value["D"].any()
     assert above.objective == pytest.approx(0.5 * np.sum(X**2), rel=1e-12)
     assert fit(X, 4, alpha=limit * (1 - 1e-3)).value["D"].any()
-    assert alpha_max(Products.of(X), radius=2.0) == pytest.approx(2 * limit)
-    assert not fit(X, 4, code_alpha=alpha_max(Products.of(X).T) * (1 + 1e-12)).value["Y"].any()
+    assert alpha_max(Data(X), radius=2.0) == pytest.approx(2 * limit)
+    assert not fit(X, 4, code_alpha=alpha_max(Data(X).T) * (1 + 1e-12)).value["Y"].any()
 
 
 def test_a_dead_column_is_revived_if_that_pays():
@@ -420,14 +420,14 @@ def test_a_factor_stands_for_the_data():
     X = noise(400, 12)
     X = np.hstack([X, X[:, :1]])  # singular, too
     direct = fit(X, 3, alpha=1.0)
-    for R in (np.linalg.qr(X, mode="r"), factor(X.T @ X), X):
+    for R in (np.linalg.qr(X, mode="r"), factor(X.T @ X).X, X):
         result = fit(R, 3, alpha=1.0)
-        Y, D = recover(Products.of(X), R, result.value["Y"], 1.0), result.value["D"]
+        Y, D = recover(Data(X), R, result.value["Y"], 1.0), result.value["D"]
         assert objective(X, Y, D, 1.0) == pytest.approx(direct.objective, rel=1e-10)
         assert max(certificates.dictionary_kkt(X.T @ Y, X @ D, Y, D, alpha=1.0)) <= 1e-6
         assert np.linalg.norm(Y, axis=0).max() <= 1 + 1e-12
     S = X.T @ X
-    assert np.abs(factor(S).T @ factor(S) - S).max() <= 1e-12 * np.abs(S).max()
+    assert np.abs(factor(S).apply(np.eye(len(S))) - S).max() <= 1e-12 * np.abs(S).max()
     assert factor_pays(1797, 64, 10)
     assert not factor_pays(500, 1000, 10)
 
@@ -438,7 +438,7 @@ def test_sparse_rows_give_the_same():
     centred = statistics.moments(rows).centered(rows)
     dense = X.toarray() - X.toarray().mean(axis=0)
     for how in ({"alpha": 0.5}, {"code_alpha": 0.2}):
-        assert fit(Products.of(centred), 3, **how).objective == pytest.approx(fit(dense, 3, **how).objective, rel=1e-9)
+        assert fit(Passes(centred), 3, **how).objective == pytest.approx(fit(dense, 3, **how).objective, rel=1e-9)
 
 
 def test_warm_starts():

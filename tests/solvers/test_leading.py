@@ -1,4 +1,4 @@
-"""The k leading eigenpairs of any symmetric operator: a kernel, ties, small values beside large ones, what was left out."""
+"""The k leading eigenpairs of a symmetric operator: a kernel, ties, small values beside large ones, rivals left out."""
 
 import numpy as np
 import pytest

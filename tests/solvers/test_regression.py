@@ -138,7 +138,7 @@ def test_parts_of_the_scatter_are_those_of_the_matrix():
             once, twice = kind.restrict(J, roughly=roughly).pair(B)
             assert np.allclose(once, (S @ V)[J], rtol=tolerance)
             assert np.allclose(twice, (S @ S @ V)[J], rtol=tolerance)
-        assert np.allclose(kind.apply_rows(J, B), S @ V)
+        assert np.allclose(kind.combine(J, B.T).T, S @ V)
         values, leading = kind.leading(3, np.random.default_rng(0))
         assert np.allclose(values, np.linalg.eigvalsh(S)[::-1][:3])
         assert np.allclose(S @ leading, leading * values)

@@ -20,7 +20,6 @@ from princomp.result import State
 from princomp.solvers import amanpg, constrained, dictionary_start, krylov, one_shot, optimize, regression, scatter
 from princomp.solvers.dictionary import dictionary
 from princomp.solvers.dictionary_blocks import Terms
-from princomp.solvers.products import Products
 
 SHORT = 25  # states per run
 FEW = 8  # of solvers whose states are many steps
@@ -52,7 +51,7 @@ def optimize_run(loss, penalty):
 
 
 def dictionary_run(k=3, **how):
-    X, terms = Products.of(data_with_spectrum(30, 12, np.linspace(3, 1, 12))), Terms.of(k, **{"alpha": 0.3} | how)
+    X, terms = scatter.Data(data_with_spectrum(30, 12, np.linspace(3, 1, 12))), Terms.of(k, **{"alpha": 0.3} | how)
     begin = dictionary_start.start(X, k, terms, np.random.default_rng(0)) | {"sweeps": np.array(12)}  # both phases
     return lambda: partial(dictionary, X, terms=terms), begin
 
@@ -69,8 +68,8 @@ def regression_run(solver, ridge):
 
 def constrained_run(kind):
     S = load_pitprops().correlation
-    how = {"bounds": np.array([2.2, 1.6, 1.4]), "squares": np.diag(S), "tol": 1e-9, "kind": kind}
-    return lambda: partial(constrained.constrained, lambda V: S @ V, **how), constrained.start(13)
+    how = {"bounds": np.array([2.2, 1.6, 1.4]), "tol": 1e-9, "kind": kind}
+    return lambda: partial(constrained.constrained, scatter.Matrix(S), **how), constrained.start(13)
 
 
 def canonical_run():

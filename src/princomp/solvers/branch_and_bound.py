@@ -25,7 +25,7 @@ from princomp.certificates.cardinality import COLUMNS, CardinalityCertificate, K
 from princomp.result import Callback, State, Value, run
 from princomp.solvers import cardinality_bounds as bounds
 from princomp.solvers.cardinality_bounds import ROUNDING, Block, Dual
-from princomp.solvers.cardinality_units import RowSums, Units
+from princomp.solvers.cardinality_units import ByUnits, RowSums
 
 Array = NDArray[Any]
 
@@ -102,7 +102,7 @@ def prove(
     begin = time.monotonic()
     deadline = np.inf if time_limit is None else begin + time_limit
     search = _Search(
-        Units.of(S, nonzeros, groups, include, exclude, nonnegative, data), lambda: time.monotonic() >= deadline
+        ByUnits.of(S, nonzeros, groups, include, exclude, nonnegative, data), lambda: time.monotonic() >= deadline
     )
     search.offer(search.problem.unit_of[np.asarray(support, dtype=int)])
     from sklearn.exceptions import ConvergenceWarning
@@ -224,7 +224,7 @@ class _Node(NamedTuple):
 class _Search:
     """The search: what is proved so far, and what is open."""
 
-    problem: Units
+    problem: ByUnits
     over: Callable[[], bool]
     tree: _Tree = field(default_factory=_Tree)
     open: list[_Node] = field(default_factory=list)
@@ -299,7 +299,7 @@ class _Search:
         free = np.setdiff1d(problem.available, problem.forced)
         if self.determined(0, problem.forced, free):
             return None
-        if problem.data:
+        if problem.by_data:
             self.tree.set(0, Kind.TRACE, problem.trace(problem.forced, free))
         rows = self.balanced_rows()
         if rows is None:
@@ -329,7 +329,7 @@ class _Search:
         """
         problem, best = self.problem, None
         for floor in FLOORS:
-            rows = RowSums.made(problem, self.loadings(floor), self.over if problem.data or best else lambda: False)
+            rows = RowSums.made(problem, self.loadings(floor), self.over if problem.by_data or best else lambda: False)
             if rows is None:
                 break
             if best is None or rows.bound(problem.available) < best.bound(problem.available):

@@ -18,8 +18,7 @@ diagonal has nothing; and any A is known but for rounding, which is added.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,9 +27,10 @@ from numpy.typing import NDArray
 from princomp._compiled import kernels
 from princomp.certificates.remainder import rounding_in
 from princomp.result import State, Value
-from princomp.solvers.deflation import deflation
-from princomp.solvers.exchange import MOST_COMPILED, Matrix, Product, Units, improved
+from princomp.solvers.deflation import Deflated, deflated
+from princomp.solvers.exchange import MOST_COMPILED, Units, improved
 from princomp.solvers.leading import roughly
+from princomp.solvers.scatter import Scatter
 
 Array = NDArray[Any]
 
@@ -64,27 +64,6 @@ class Proof:
 
 
 Prover = Callable[[Array, int, Array], Proof]  # components before (p, j), count, component (p,) -> proof
-
-
-def by_matrix(S: Array) -> Product:
-    """Return the product with rows of S (p, p)."""
-    return lambda columns, W: W @ S[columns]
-
-
-def by_array(X: Array) -> Product:
-    """Return the product with rows of X'X, for X (n, p)."""
-    return lambda columns, W: (W @ X[:, columns].T) @ X
-
-
-def by_operator(gram: Callable[[Array], Array], p: int) -> Product:
-    """Return the product with rows of S, from gram(V) = S V."""
-
-    def product(columns: Array, W: Array) -> Array:
-        V = np.zeros((p, len(W)))
-        V[columns] = W.T
-        return np.ascontiguousarray(gram(V).T)
-
-    return product
 
 
 def start(p: int) -> Value:
@@ -138,16 +117,13 @@ def components(value: Value, k: int) -> Array:
 
 
 def cardinality(
-    product: Product,
+    scatter: Scatter,
     value: Value,
     *,
     counts: Array | float,
     k: int,
-    squares: Array,
     units: Units,
     kind: str = "schur",
-    whole: Array | None = None,
-    effort: float = 1.0,
     largest: float = np.inf,
     prover: Prover | None = None,
 ) -> Iterator[State]:
@@ -155,24 +131,18 @@ def cardinality(
 
     Parameters
     ----------
-    product : callable
-        columns (c,), W (m, c) -> W S[columns], (m, p): `by_matrix`, `by_array` or `by_operator`.
+    scatter : Scatter
+        S.
     value : mapping
         From `start`, or of an earlier state.
     counts : (k,) array of int, or float
         Units that each component may use; or the share of the leading eigenvalue that the fewest are to keep.
     k : int
         How many components.
-    squares : (p,) array
-        Diagonal of S.
     units : Units
         What is counted, and what is forced.
     kind : {"schur", "projection", "generalised", "hotelling"}
         Deflation.
-    whole : (p, p) array, optional
-        S, where it is at hand.
-    effort : float
-        Multiplications that a number of S takes: n, where it is made from n rows of data.
     largest : float
         A bound on the eigenvalues of S, if known.
     prover : callable, optional
@@ -184,13 +154,13 @@ def cardinality(
         `components` gives the components. ``objective`` is tr S less the variances v'Sv found, each on the S it was
         found on. ``residual`` is infinite until the last is done, then the largest |A_II v - (v'Av) v| / v'Av.
     """
-    p = len(squares)
+    p, squares = scatter.features, scatter.diagonal
     before, A = None, None
     while (component := value["found"].shape[1]) < k:
         # In one memory order, on which the last digits of products depend: a restart begins here.
         value = {name: np.array(array, order="C") for name, array in value.items()}
         if A is None or before != component:
-            A, before = replace(_deflated(product, value, squares, kind, whole), effort=effort), component
+            A, before = deflated(scatter, kind, value), component
         if value["high"] < 0 and _is_nothing(A, NOTHING * float(squares.max())):
             value |= _nothing_left(p)
         elif value["high"] < 0:
@@ -203,7 +173,7 @@ def cardinality(
         value["iteration"] = value["iteration"] + 1
         settled = bool(value["settled"].all())
         if settled and _is_last(value):
-            value |= _finish(A, units, value, count, largest, prover, squares)
+            value |= _finish(A, units, value, count, largest, prover)
         elif settled:
             value |= _narrowed(value, count) | _forget_search(p, len(units.forced))
         objective = float(squares.sum() - value["captured"].sum() - value["heights"].max(initial=0.0))
@@ -211,19 +181,7 @@ def cardinality(
         yield State(dict(value), objective, float(value["worst"]) if complete else np.inf, int(value["iteration"]))
 
 
-def _deflated(product: Product, value: Value, squares: Array, kind: str, whole: Array | None) -> Matrix:
-    p = len(squares)
-    deflated = replace(deflation(kind, p), left=value["left"], right=value["right"], basis=value["basis"])
-    matrix = None if whole is None else np.ascontiguousarray(deflated.matrix(whole))
-    diagonal = deflated.diagonal(squares) if matrix is None else np.diag(matrix).copy()
-    shift = 0.0
-    if kind == "hotelling" and value["left"].shape[1]:
-        # S - sum c_i x_i x_i' has no eigenvalue below minus the largest of the sum.
-        shift = max(float(np.linalg.eigvals(value["right"].T @ value["left"]).real.max()), 0.0)
-    return Matrix(product, deflated, diagonal, shift, matrix)
-
-
-def _is_nothing(A: Matrix, least: float) -> bool:
+def _is_nothing(A: Deflated, least: float) -> bool:
     """Tell whether no vector has more variance than this."""
     if float(A.diagonal.max()) > least:
         return False
@@ -233,7 +191,7 @@ def _is_nothing(A: Matrix, least: float) -> bool:
 # How many
 
 
-def _bracket(A: Matrix, units: Units, count: float | int) -> dict[str, Array]:
+def _bracket(A: Deflated, units: Units, count: float | int) -> dict[str, Array]:
     """Return numbers of units between which the fewest lie: too few, and enough as far as is known."""
     if isinstance(count, int):
         return {"low": np.array(count - 1), "high": np.array(count)}
@@ -256,11 +214,11 @@ def _bracket(A: Matrix, units: Units, count: float | int) -> dict[str, Array]:
     return {"low": np.array(low), "high": np.array(most), "target": np.array(target), "lead": lead}
 
 
-def _leading(A: Matrix) -> tuple[float, Array]:
+def _leading(A: Deflated) -> tuple[float, Array]:
     """Return the leading eigenvalue and eigenvector of A."""
     p = len(A.diagonal)
-    if A.whole is not None and p <= MOST_SPECTRAL:
-        values, vectors = np.linalg.eigh(A.whole)
+    if A.matrix is not None and p <= MOST_SPECTRAL:
+        values, vectors = np.linalg.eigh(A.matrix)
         return float(values[-1]), vectors[:, -1]
 
     def apply(V: Array) -> Array:
@@ -289,17 +247,17 @@ def _narrowed(value: Value, count: int) -> dict[str, Array]:
 # The search for one component
 
 
-def _search(A: Matrix, units: Units, count: int, lead: Array) -> dict[str, Array]:
+def _search(A: Deflated, units: Units, count: int, lead: Array) -> dict[str, Array]:
     """Return the best candidates that truncated power steps lead to, best first; ``lead`` is a start if not zero."""
     p = len(A.diagonal)
     columns = _promising(A, units, count)
-    small = A.whole is not None and units.simple and count <= MOST_COMPILED
+    small = A.matrix is not None and units.simple and count <= MOST_COMPILED
     compiled = kernels("cardinality_search") if small else None
     if compiled is None:
         chosen, V, heights = _power(A, units, A.rows(columns), count)
     else:
         how = {"shift": A.shift, "steps": STEPS, "rise": RISE}
-        which, loadings, heights = compiled.power(A.whole, columns, count, units.forced, **how)
+        which, loadings, heights = compiled.power(A.matrix, columns, count, units.forced, **how)
         chosen, V = np.zeros((len(which), p), dtype=bool), np.zeros((len(which), p))
         each = np.arange(len(which))[:, None]
         chosen[each, which], V[each, which] = True, loadings
@@ -317,24 +275,24 @@ def _search(A: Matrix, units: Units, count: int, lead: Array) -> dict[str, Array
     return {"V": V[kept], "chosen": chosen[kept], "heights": heights[kept], "settled": settled}
 
 
-def _promising(A: Matrix, units: Units, count: int) -> Array:
+def _promising(A: Deflated, units: Units, count: int) -> Array:
     """Return columns to start at."""
     p = len(A.diagonal)
     variances = A.diagonal + A.shift
     columns = np.flatnonzero(variances > NOTHING * variances.max())
-    most = STARTS if A.whole is not None else FEW_STARTS
+    most = STARTS if A.matrix is not None else FEW_STARTS
     most = int(np.clip(POWER_WORK / (STEPS * count * p), LEAST_STARTS, most))
     if len(columns) <= most:
         return columns
-    if A.whole is None:
+    if A.matrix is None:
         # Rows of A are made for as many columns as there is time for: those of largest variance.
-        affordable = max(4 * most, int(SCREEN_WORK / (p * A.effort)))
+        affordable = max(4 * most, int(SCREEN_WORK / (p * A.scatter.effort)))
         columns = np.sort(columns[np.argsort(-A.diagonal[columns], kind="stable")[:affordable]])
     promise = np.concatenate([_promises(A, units, count, part) for part in _parts(columns, p)])
     return np.sort(columns[np.argsort(-promise, kind="stable")[:most]])
 
 
-def _promises(A: Matrix, units: Units, count: int, columns: Array) -> Array:
+def _promises(A: Deflated, units: Units, count: int, columns: Array) -> Array:
     sizes = units.total(A.rows(columns) ** 2)
     largest = np.partition(sizes, -count, axis=1)[:, -count:] if count < sizes.shape[1] else sizes
     promise: Array = largest.sum(axis=1) / (A.diagonal[columns] + A.shift)
@@ -345,7 +303,7 @@ def _parts(columns: Array, p: int) -> list[Array]:
     return np.array_split(columns, max(1, -(-len(columns) * p // BLOCK)))
 
 
-def _power(A: Matrix, units: Units, begin: Array, count: int) -> tuple[Array, Array, Array]:
+def _power(A: Deflated, units: Units, begin: Array, count: int) -> tuple[Array, Array, Array]:
     """Return (chosen, V, variances) of truncated power steps from rows ``begin``: the twin of the compiled one."""
     chosen, V = units.truncated(begin, count)
     heights = np.full(len(V), -np.inf)
@@ -365,7 +323,7 @@ def _power(A: Matrix, units: Units, begin: Array, count: int) -> tuple[Array, Ar
     return chosen, V, heights
 
 
-def _settled(A: Matrix, units: Units, chosen: Array, V: Array) -> tuple[Array, Array, Array]:
+def _settled(A: Deflated, units: Units, chosen: Array, V: Array) -> tuple[Array, Array, Array]:
     """Return a single candidate of many features after power steps until it hardly moves."""
     V = V / np.linalg.norm(V)
     for _ in range(SETTLING_STEPS):
@@ -377,7 +335,7 @@ def _settled(A: Matrix, units: Units, chosen: Array, V: Array) -> tuple[Array, A
     return chosen, V, np.array([float(np.vdot(V, A.times(V)))])
 
 
-def _improve(A: Matrix, units: Units, value: Value) -> dict[str, Array]:
+def _improve(A: Deflated, units: Units, value: Value) -> dict[str, Array]:
     """Return candidates after some exchanges; the work between two states is bounded, and so is all of it."""
     V, chosen = value["V"].copy(), value["chosen"].copy()
     heights, settled, spent = value["heights"].copy(), value["settled"].copy(), float(value["work"])
@@ -406,10 +364,10 @@ def _nothing_left(p: int) -> dict[str, Array]:
 
 
 def _finish(
-    A: Matrix, units: Units, value: Value, count: int, largest: float, prover: Prover | None, squares: Array
+    A: Deflated, units: Units, value: Value, count: int, largest: float, prover: Prover | None
 ) -> dict[str, Array]:
     """Return what changes when the best candidate is the component."""
-    best = int(np.argmax(value["heights"]))
+    best, squares = int(np.argmax(value["heights"])), A.scatter.diagonal
     v = value["V"][best]
     lower = upper = float(value["heights"][best])
     nodes, seconds = 0, 0.0
@@ -418,14 +376,14 @@ def _finish(
         v, lower, upper = proof.vector, proof.value, proof.upper
         nodes, seconds = proof.nodes, proof.seconds
     else:
-        rounding = rounding_in(squares, value["found"], _images(A, value["found"]), A.deflated.kind)
+        rounding = rounding_in(squares, value["found"], _images(A, value["found"]), A.by.kind)
         if v.any():
             # A negative variance taken away by "hotelling" would raise the eigenvalues.
             known = largest if (value["captured"] >= 0).all() else np.inf
             upper = upper_bound(A, units, count, known) + rounding
         else:  # what is left is rounding, but that is not nothing
             upper = len(v) * NOTHING * float(squares.max()) + rounding
-    after = A.deflated.without(partial(_gram, A.product), v)
+    after = A.without(v).by
     more = {"captured": lower, "upper": max(lower, upper), "counts": count, "nodes": nodes, "seconds": seconds}
     return {
         "found": np.column_stack([value["found"], v]),
@@ -438,23 +396,17 @@ def _finish(
     }
 
 
-def _gram(product: Product, V: Array) -> Array:
-    """Return S V, V (p, m) with few nonzero rows."""
-    used = np.flatnonzero(V.any(axis=1))
-    return product(used, V[used].T).T
-
-
-def _images(A: Matrix, found: Array) -> Array:
+def _images(A: Deflated, found: Array) -> Array:
     """Return S times the components found, (p, j), from what "schur" has made of them: S is not read again."""
-    left, right = A.deflated.left, A.deflated.right
-    if A.deflated.kind != "schur":
+    left, right = A.by.left, A.by.right
+    if A.by.kind != "schur":
         return found
     overlap = np.triu(right.T @ found, 1)  # with those before
     images: Array = right + left @ overlap
     return images
 
 
-def _residual(A: Matrix, v: Array) -> float:
+def _residual(A: Deflated, v: Array) -> float:
     used = np.flatnonzero(v)
     if not len(used):
         return 0.0
@@ -463,18 +415,19 @@ def _residual(A: Matrix, v: Array) -> float:
     return float(np.linalg.norm(image[used] - height * v[used]) / max(abs(height), 1e-300))
 
 
-def upper_bound(A: Matrix, units: Units, count: int, largest: float = np.inf) -> float:
+def upper_bound(A: Deflated, units: Units, count: int, largest: float = np.inf) -> float:
     """Return a number that no component of so many units exceeds.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from princomp.solvers.cardinality import by_matrix, upper_bound
-    >>> from princomp.solvers.deflation import deflation
-    >>> from princomp.solvers.exchange import Matrix, Units
+    >>> from princomp.solvers.cardinality import upper_bound
+    >>> from princomp.solvers.deflation import Deflated, deflated
+    >>> from princomp.solvers.exchange import Units
+    >>> from princomp.solvers.scatter import Matrix
     >>> S = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]])
     >>> none = np.zeros(3, dtype=bool)
-    >>> A = Matrix(by_matrix(S), deflation("schur", 3), np.diag(S), whole=S)
+    >>> A = Deflated(Matrix(S), deflation("schur", 3))
     >>> [round(upper_bound(A, Units(None, none), count), 6) for count in (1, 2, 3)]
     [2.0, 3.0, 3.062443]
     """
@@ -482,15 +435,15 @@ def upper_bound(A: Matrix, units: Units, count: int, largest: float = np.inf) ->
     bounds = [largest]
     if A.shift == 0:
         bounds.append(float(np.sort(units.total(A.diagonal[None])[0])[::-1][:count].sum()))
-    if A.whole is not None and p <= MOST_SPECTRAL:
-        values = np.linalg.eigvalsh(A.whole)
+    if A.matrix is not None and p <= MOST_SPECTRAL:
+        values = np.linalg.eigvalsh(A.matrix)
         bounds.append(float(values[-1]) + ROUNDING * max(0.0, -float(values[0])))
-    if units.of is None and float(p) ** 2 * A.effort <= SCREEN_WORK:
+    if units.of is None and float(p) ** 2 * A.scatter.effort <= SCREEN_WORK:
         bounds.append(max(_row_sums(A, count, part) for part in _parts(np.arange(p), p)))
     least = min(bounds)
     return least + ROUNDING * abs(least)
 
 
-def _row_sums(A: Matrix, count: int, part: Array) -> float:
+def _row_sums(A: Deflated, count: int, part: Array) -> float:
     sizes = np.abs(A.rows(part))
     return float(np.partition(sizes, -count, axis=1)[:, -count:].sum(axis=1).max())

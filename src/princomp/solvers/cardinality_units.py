@@ -1,6 +1,6 @@
 """The sparse component problem by units (features, or groups of them), and its cheapest bound: row sums.
 
-S is given whole, or by data X with S = X'X, which is made a few columns at a time.
+S is given whole, or by data X with S = X'X, of which a few columns are made at a time.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from princomp.certificates.cardinality import (
     units_of,
 )
 from princomp.solvers.cardinality_bounds import ROUNDING, largest_sum
+from princomp.solvers.scatter import Data, Matrix, Scatter
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Units:
+class ByUnits:
     """The problem by units, divided by a power of four so that variances are about 1."""
 
-    given: Array  # S or X, as given
-    data: bool
+    scatter: Scatter  # as given
     scale: float
     unit_of: Array  # (p,)
     allowed: Array  # (p,) bool
@@ -48,14 +48,14 @@ class Units:
         exclude: Sequence[int],
         nonnegative: bool,
         data: bool,
-    ) -> Units:
+    ) -> ByUnits:
         """Check what is given, and return it by units."""
         given = np.asarray(S, dtype=np.float64)
         if given.ndim != 2 or (not data and given.shape[0] != given.shape[1]):
             raise ValueError(f"S must be square, got shape {given.shape}; give X with data=True.")
         if not np.isfinite(given).all():
             raise ValueError("S has entries that are not finite; remove or replace them.")
-        p = given.shape[1]
+        p, scatter = given.shape[1], Data(given) if data else Matrix(given)
         if groups is not None and len(groups) != p:
             raise ValueError(f"groups must have one label per feature, {p}, got {len(groups)}.")
         unit_of = units_of(groups, p)
@@ -69,11 +69,16 @@ class Units:
         if not allowed.any():
             raise ValueError("exclude leaves no feature; force fewer out.")
         # What "hotelling" leaves may have covariances larger than variances.
-        sizes = np.einsum("ij,ij->j", given, given) if data else np.abs(given[np.ix_(allowed, allowed)])
-        largest = float((sizes[allowed] if data else sizes).max())
+        sizes = scatter.diagonal[allowed] if data else np.abs(given[np.ix_(allowed, allowed)])
+        largest = float(sizes.max())
         scale = 4.0 ** np.round(np.log2(largest) / 2) if largest > 0 else 1.0
         single = len(np.unique(unit_of)) == p
-        return cls(given, data, float(scale), unit_of, allowed, forced, int(k), bool(nonnegative), single)
+        return cls(scatter, float(scale), unit_of, allowed, forced, int(k), bool(nonnegative), single)
+
+    @property
+    def by_data(self) -> bool:
+        """Whether X was given, and S has no negative eigenvalues."""
+        return self.scatter.data is not None
 
     @property
     def available(self) -> Array:
@@ -90,15 +95,11 @@ class Units:
 
     def part(self, rows: Array, columns: Array) -> Array:
         """Return a part of S, scaled."""
-        if self.data:
-            return (self.given[:, rows].T @ self.given[:, columns]) / self.scale
-        return self.given[np.ix_(rows, columns)] / self.scale
+        return self.scatter.part(rows, columns) / self.scale
 
     def diagonal(self, features: Array) -> Array:
         """Return variances of some features, scaled."""
-        if self.data:
-            return np.einsum("ij,ij->j", self.given[:, features], self.given[:, features]) / self.scale
-        return self.given.diagonal()[features] / self.scale
+        return self.scatter.diagonal[features] / self.scale
 
     def trace(self, chosen: Sequence[int], free: Array) -> float:
         """Return the scaled variances of the units in and of the largest free ones: a bound if S is definite."""
@@ -115,8 +116,7 @@ class Units:
     def lengths(self, vector: Array) -> Array:
         """Return the length of each unit's part of Sv (nonnegative: of its positive entries), scaled."""
         used = np.flatnonzero(vector)
-        image = self.given[:, used] @ vector[used]
-        image = (self.given.T @ image if self.data else image) / self.scale
+        image = self.scatter.combine(used, vector[None, used])[0] / self.scale
         image = np.where(self.allowed, np.maximum(image, 0.0) if self.nonnegative else image, 0.0)
         return np.sqrt(np.bincount(self.unit_of, image**2))
 
@@ -162,7 +162,7 @@ def _best_on(S: Array, nonnegative: bool) -> Array:
 class RowSums:
     """Row sums of all units, made a few columns at a time."""
 
-    def __init__(self, problem: Units, loadings: Array) -> None:
+    def __init__(self, problem: ByUnits, loadings: Array) -> None:
         self.problem, self.loadings = problem, loadings
         self.everything = problem.features(problem.available)
         self.count = int(problem.unit_of.max()) + 1
@@ -174,7 +174,7 @@ class RowSums:
         self.inside = norms.sum(axis=1)
 
     @classmethod
-    def made(cls, problem: Units, loadings: Array, over: Callable[[], bool]) -> RowSums | None:
+    def made(cls, problem: ByUnits, loadings: Array, over: Callable[[], bool]) -> RowSums | None:
         """Return the sums, or None if time runs out."""
         rows = cls(problem, loadings)
         largest = np.zeros((rows.count, 0))

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from princomp.certificates.constrained import maximiser
 from princomp.result import State, Value
-from princomp.solvers.deflation import Deflation, deflation
+from princomp.solvers.deflation import Deflated, deflated
 from princomp.solvers.leading import roughly
+from princomp.solvers.scatter import Scatter
 
 Array = NDArray[Any]
 Operator = Callable[[Array], Array]
@@ -77,20 +78,18 @@ def components(value: Value, k: int) -> Array:
 
 
 def constrained(
-    gram: Operator, value: Value, *, bounds: Array, squares: Array, tol: float, kind: str = "schur", starts: int = 4
+    scatter: Scatter, value: Value, *, bounds: Array, tol: float, kind: str = "schur", starts: int = 4
 ) -> Iterator[State]:
     """Yield states that ascend, component after component.
 
     Parameters
     ----------
-    gram : callable
-        V (p, m) -> S V.
+    scatter : Scatter
+        S.
     value : mapping
         From `start`, or of an earlier state.
     bounds : (k,) array
         Bound on the l1 norm of each component, from 1 (one variable) to sqrt(p) (no bound).
-    squares : (p,) array
-        Diagonal of S.
     tol : float
         A component whose residual is within ``tol`` is done.
     kind : {"schur", "projection", "generalised", "hotelling"}
@@ -106,19 +105,18 @@ def constrained(
         that 0 means that no small step within C leads higher; infinite until the best start of the last component is
         alone.
     """
-    k, nothing = len(bounds), deflation(kind, len(squares))
+    k, squares = len(bounds), scatter.diagonal
     while (component := value["found"].shape[1]) < k:
         # In one memory order, on which the last digits of products depend: a restart begins here.
         value = {name: np.array(array, order="C") for name, array in value.items()}
-        deflated = replace(nothing, left=value["left"], right=value["right"], basis=value["basis"])
-        shift = _shift(deflated)
+        A = deflated(scatter, kind, value)
         bound = float(bounds[component])
 
-        def apply(V: Array, deflated: Deflation = deflated, shift: float = shift) -> Array:
-            return deflated.apply(gram, V) + shift * V
+        def apply(V: Array, A: Deflated = A) -> Array:
+            return A.apply(V) + A.shift * V
 
         if value["V"].shape[1] == 0:
-            begin = _starts(gram, deflated, squares, bound, starts, component)
+            begin = _starts(A, bound, starts, component)
             value |= _evaluate(begin, apply(begin), bound)
         done = False
         for _ in range(STEPS):
@@ -129,19 +127,19 @@ def constrained(
                 break
         best = _best(value)
         v = value["V"][:, best]
-        captured = float(v @ value["images"][:, best]) - shift * float(v @ v)
+        captured = float(v @ value["images"][:, best]) - A.shift * float(v @ v)
         worst = max(float(_residuals(value)[best]), float(value["worst"]))
         value["iteration"] = value["iteration"] + 1
         objective = float(squares.sum()) - float(value["captured"].sum()) - captured
         if done:
-            value |= _finish(gram, deflated, value, v, captured, worst)
+            value |= _finish(A, value, v, captured, worst)
         complete = component == k - 1 and (done or value["V"].shape[1] == 1)
         yield State(dict(value), objective, worst if complete else np.inf, int(value["iteration"]))
 
 
-def _finish(gram: Operator, deflated: Deflation, value: Value, v: Array, captured: float, worst: float) -> Value:
+def _finish(A: Deflated, value: Value, v: Array, captured: float, worst: float) -> Value:
     """Return what changes when v is done."""
-    after = deflated.without(gram, v)
+    after = A.by.without(A.scatter.apply, v)
     return {
         "found": np.column_stack([value["found"], v]),
         "captured": np.append(value["captured"], captured),
@@ -153,25 +151,15 @@ def _finish(gram: Operator, deflated: Deflation, value: Value, v: Array, capture
     }
 
 
-def _shift(deflated: Deflation) -> float:
-    """Return a number that makes the deflated S positive semidefinite when added to its diagonal."""
-    if deflated.kind != "hotelling" or deflated.left.shape[1] == 0:
-        return 0.0
-    # S - sum c_i x_i x_i' has no eigenvalue below minus the largest of the sum.
-    return max(float(np.linalg.eigvals(deflated.right.T @ deflated.left).real.max()), 0.0)
-
-
-def _starts(gram: Operator, deflated: Deflation, squares: Array, bound: float, count: int, component: int) -> Array:
+def _starts(A: Deflated, bound: float, count: int, component: int) -> Array:
     """Return feasible starting points, (p, m); a single zero one if nothing is left."""
-    p = len(squares)
-    diagonal = deflated.diagonal(squares)
+    squares, p = A.scatter.diagonal, A.scatter.features
     negligible = NOTHING * float(squares.max())
-    if diagonal.max() <= negligible:
+    if A.by.diagonal(squares).max() <= negligible:
         return np.zeros((p, 1))
-    rng, how = np.random.default_rng(component), {"tol": START_RESIDUAL, "most": START_PRODUCTS}
-    _, lead = roughly(lambda V: deflated.apply(gram, V), p, 1, rng, **how)
+    _, lead = roughly(A.apply, p, 1, np.random.default_rng(component), tol=START_RESIDUAL, most=START_PRODUCTS)
     columns = [maximiser(lead[:, 0], bound)]
-    pivots = replace(deflated, kind="schur")
+    pivots = replace(A.by, kind="schur")
     for _ in range(min(count, p)):
         diagonal = pivots.diagonal(squares)
         if diagonal.max() <= negligible:
@@ -179,7 +167,7 @@ def _starts(gram: Operator, deflated: Deflation, squares: Array, bound: float, c
         axis = np.zeros(p)
         axis[int(np.argmax(diagonal))] = 1.0
         columns.append(axis)
-        pivots = pivots.without(gram, axis)
+        pivots = pivots.without(A.scatter.apply, axis)
     return np.column_stack(columns)
 
 

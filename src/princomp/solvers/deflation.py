@@ -16,13 +16,16 @@ Only products with the first S are needed, so that nothing is (p, p) unless S is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import norm
+
+from princomp.solvers.scatter import Scatter
 
 Array = NDArray[Any]
 Operator = Callable[[Array], Array]
@@ -95,3 +98,76 @@ def deflation(kind: str, p: int) -> Deflation:
         raise ValueError(f"The deflation must be one of {', '.join(get_args(Kind))}; got {kind!r}.")
     nothing = np.zeros((p, 0))
     return Deflation(cast(Kind, kind), nothing, nothing, nothing)
+
+
+@dataclass(frozen=True)
+class Deflated:
+    """A (p, p) = S - left right', with S seen as a `Scatter`: whole where S is at hand, else by a few rows at a time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.solvers.deflation import Deflated, deflation
+    >>> from princomp.solvers.scatter import Matrix
+    >>> A = Deflated(Matrix(np.array([[2.0, 1.0], [1.0, 2.0]])), deflation("schur", 2))
+    >>> A.without(np.array([1.0, 0.0])).diagonal.tolist()
+    [0.0, 1.5]
+    """
+
+    scatter: Scatter
+    by: Deflation
+
+    @cached_property
+    def shift(self) -> float:
+        """What makes A positive semidefinite when added to its diagonal."""
+        if self.by.kind != "hotelling" or not self.by.left.shape[1]:
+            return 0.0
+        # S - sum c_i x_i x_i' has no eigenvalue below minus the largest of the sum.
+        return max(float(np.linalg.eigvals(self.by.right.T @ self.by.left).real.max()), 0.0)
+
+    @cached_property
+    def matrix(self) -> Array | None:
+        """A itself, if S is in memory."""
+        S = self.scatter.matrix
+        return None if S is None else np.ascontiguousarray(self.by.matrix(S))
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """The diagonal of A, (p,)."""
+        return self.by.diagonal(self.scatter.diagonal) if self.matrix is None else np.diag(self.matrix).copy()
+
+    def apply(self, V: Array) -> Array:
+        """Return A V, for V (p, m)."""
+        return self.by.apply(self.scatter.apply, V)
+
+    def times(self, V: Array) -> Array:
+        """Return V A, for V (m, p) with few nonzero columns."""
+        used = np.flatnonzero(V.any(axis=0))
+        return self.combine(used, V[:, used])
+
+    def rows(self, which: Array) -> Array:
+        """Return rows of A."""
+        return self.matrix[which] if self.matrix is not None else self.combine(which, np.eye(len(which)))
+
+    def combine(self, which: Array, W: Array) -> Array:
+        """Return W A[which]."""
+        if self.matrix is not None:
+            return W @ self.matrix[which]
+        left, right = self.by.left, self.by.right
+        product = np.ascontiguousarray(self.scatter.combine(which, W))  # its rows will be looked through
+        return product - (W @ right[which]) @ left.T if left.shape[1] else product
+
+    def without(self, x: Array) -> Deflated:
+        """Return A less one more component x (p,), of few nonzeros, of unit length, or zero, which changes nothing."""
+        return replace(self, by=self.by.without(self._few, x))
+
+    def _few(self, V: Array) -> Array:
+        """Return S V, for V (p, m) with few nonzero rows."""
+        used = np.flatnonzero(V.any(axis=1))
+        return self.scatter.combine(used, V[used].T).T
+
+
+def deflated(scatter: Scatter, kind: str, value: Mapping[str, Array]) -> Deflated:
+    """Return what S is without the components of a solver's value, which holds "left", "right" and "basis"."""
+    nothing = deflation(kind, scatter.features)
+    return Deflated(scatter, replace(nothing, left=value["left"], right=value["right"], basis=value["basis"]))

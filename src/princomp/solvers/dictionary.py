@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from princomp.result import State, Value
 from princomp.solvers.dictionary_blocks import Terms, on_spheres
 from princomp.solvers.limited_memory import direction, useful
-from princomp.solvers.products import Products
+from princomp.solvers.scatter import Factored
 
 Array = NDArray[Any]
 
@@ -45,13 +45,13 @@ SMALL = 5e6  # multiplications in a product
 EXCHANGED = {"Y": "D", "D": "Y", "XtY": "XD", "XD": "XtY"}
 
 
-def begin(X: Products, Y: Array, D: Array, *, sweeps: int = SWEEPS) -> Value:
+def begin(X: Factored, Y: Array, D: Array, *, sweeps: int = SWEEPS) -> Value:
     """Return the value before the first step, for a start that is already feasible; see `dictionary_start.start`."""
     return {
         "Y": np.array(Y, dtype=np.float64, order="C"),
         "D": np.array(D, dtype=np.float64, order="C"),
-        "XtY": X.apply_transpose(Y),
-        "XD": X.apply(D),
+        "XtY": X.transpose_times(Y),
+        "XD": X.times(D),
         "residual": np.array(1.0),
         "objective": np.array(np.inf),
         "sweeps": np.array(sweeps),  # to be made before the second phase; negative in it
@@ -60,12 +60,12 @@ def begin(X: Products, Y: Array, D: Array, *, sweeps: int = SWEEPS) -> Value:
     }
 
 
-def dictionary(X: Products, value: Value, *, terms: Terms) -> Iterator[State]:
+def dictionary(X: Factored, value: Value, *, terms: Terms) -> Iterator[State]:
     """Yield states that descend to a stationary point.
 
     Parameters
     ----------
-    X : Products
+    X : Factored
         The centred data; or any R with R'R = X'X, if ``terms.smooth``: Y carries nothing but the ball.
     value : mapping
         From `dictionary_start.start`, or of an earlier state.
@@ -84,9 +84,10 @@ def dictionary(X: Products, value: Value, *, terms: Terms) -> Iterator[State]:
     >>> from functools import partial
     >>> import numpy as np
     >>> from princomp.result import run
-    >>> from princomp.solvers.dictionary import Products, Terms, dictionary
+    >>> from princomp.solvers.dictionary import Terms, dictionary
     >>> from princomp.solvers.dictionary_start import start
-    >>> X = Products.of(np.diag([5.0, 3.0, 1.0]))
+    >>> from princomp.solvers.scatter import Data
+    >>> X = Data(np.diag([5.0, 3.0, 1.0]))
     >>> terms = Terms.of(2, alpha=1.0)
     >>> result = run(
     ...     partial(dictionary, X, terms=terms),
@@ -111,7 +112,7 @@ def dictionary(X: Products, value: Value, *, terms: Terms) -> Iterator[State]:
         yield State(here, float(here["objective"]), residual, int(here["iteration"]))
 
 
-def _step(X: Products, value: Value, terms: Terms) -> dict[str, Array]:
+def _step(X: Factored, value: Value, terms: Terms) -> dict[str, Array]:
     sweeps = int(value["sweeps"])
     if sweeps > 0 or (not terms.smooth and sweeps % RELEASE == 0):
         moved = _block_step(X, value, terms)
@@ -125,18 +126,18 @@ def exchange(value: Value) -> Value:
     return {EXCHANGED.get(name, name): array for name, array in value.items()}
 
 
-def _objective(X: Products, P: Array, Q: Array, Y: Array, D: Array, terms: Terms) -> float:
+def _objective(X: Factored, P: Array, Q: Array, Y: Array, D: Array, terms: Terms) -> float:
     """Return the objective from P = X'Y and Q = Y'Y."""
     fit = X.total - 2.0 * float(np.vdot(P, D)) + float(np.vdot(Q, D.T @ D))
     return max(0.5 * fit, 0.0) + terms.cost(Y, D)
 
 
-def _point(X: Products, P: Array, Y: Array, D: Array, terms: Terms, objective: float) -> dict[str, Array]:
+def _point(X: Factored, P: Array, Y: Array, D: Array, terms: Terms, objective: float) -> dict[str, Array]:
     """Return what a value holds of Y and D, with zero columns of D revived where that pays."""
     if not D.any(axis=0).all() and terms.code_alpha is None:
         P, Y, D = _revived(X, P, Y, D, terms)
         objective = _objective(X, P, Y.T @ Y, Y, D, terms)
-    T = X.apply(D)
+    T = X.times(D)
     gradient = terms.gradient(T, D.T @ D, Y)
     return {"Y": Y, "D": D, "XtY": P, "XD": T, "gradient": gradient, "objective": np.array(objective)}
 
@@ -145,16 +146,16 @@ def _accuracy(value: Value) -> float:
     return INNER * min(float(value["residual"]), 1.0)
 
 
-def _block_step(X: Products, value: Value, terms: Terms) -> dict[str, Array]:
+def _block_step(X: Factored, value: Value, terms: Terms) -> dict[str, Array]:
     """Return the value after a step in Y and one in D."""
     Q, accuracy = value["D"].T @ value["D"], _accuracy(value)
     Y, D = terms.balanced(terms.codes(value["XD"], Q, value["Y"], accuracy), value["D"])
-    P, Q = X.apply_transpose(Y), Y.T @ Y
+    P, Q = X.transpose_times(Y), Y.T @ Y
     D = terms.loadings(P, Q, D, accuracy)
     return dict(value) | _point(X, P, Y, D, terms, _objective(X, P, Q, Y, D, terms))
 
 
-def _newton_step(X: Products, value: Value, terms: Terms) -> dict[str, Array] | None:
+def _newton_step(X: Factored, value: Value, terms: Terms) -> dict[str, Array] | None:
     """Return the value after a step of limited-memory BFGS in Y, with the best D; None if none leads lower."""
     Y, D, gradient = value["Y"], value["D"], value["gradient"]
     count, capacity = int(value["pairs"]), _capacity(Y)
@@ -167,7 +168,7 @@ def _newton_step(X: Products, value: Value, terms: Terms) -> dict[str, Array] | 
     length = 1.0
     for _ in range(TRIES if slope < 0 else 0):
         new = terms.retract(Y + length * towards, Y)
-        P, Q = X.apply_transpose(new), new.T @ new
+        P, Q = X.transpose_times(new), new.T @ new
         best = terms.loadings(P, Q, D, _accuracy(value))
         objective = _objective(X, P, Q, new, best, terms)
         if objective <= highest + SUFFICIENT * length * slope:
@@ -189,7 +190,7 @@ def _capacity(Y: Array) -> int:
     return min(MEMORY, max(2, MEMORY_BYTES // (2 * Y.nbytes)))
 
 
-def _revived(X: Products, P: Array, Y: Array, D: Array, terms: Terms) -> tuple[Array, Array, Array]:
+def _revived(X: Factored, P: Array, Y: Array, D: Array, terms: Terms) -> tuple[Array, Array, Array]:
     """Return P = X'Y, Y, D with each zero column of D begun anew at the feature that is fitted worst, if that pays.
 
     With the residual R of X, column j can lower the objective iff radius |R_i| > alpha_j for some feature i.
@@ -197,17 +198,17 @@ def _revived(X: Products, P: Array, Y: Array, D: Array, terms: Terms) -> tuple[A
     P, Y, D = P.copy(), Y.copy(), D.copy()
     negligible = REVIVAL * np.sqrt(X.total)
     for j in np.flatnonzero(~D.any(axis=0)):
-        left = X.squares - 2.0 * np.einsum("ij,ij->i", P, D) + np.einsum("ij,ij->i", D @ (Y.T @ Y), D)
+        left = X.diagonal - 2.0 * np.einsum("ij,ij->i", P, D) + np.einsum("ij,ij->i", D @ (Y.T @ Y), D)
         worst = int(np.argmax(left))
         if terms.radius * np.sqrt(max(left[worst], 0.0)) <= (1 + REVIVAL) * terms.alpha[j] + terms.radius * negligible:
             continue
         axis = np.zeros((len(D), 1))
         axis[worst] = 1.0
-        y = X.apply(axis)[:, 0] - Y @ D[worst]
+        y = X.times(axis)[:, 0] - Y @ D[worst]
         if terms.nonnegative_codes:
             y = np.maximum(y, 0.0)
         y = on_spheres(y[:, None], terms.radius)
-        images = X.apply_transpose(y)
+        images = X.transpose_times(y)
         slopes = images - D @ (Y.T @ y)
         d = replace(terms, alpha=terms.alpha[j : j + 1]).loadings(slopes, y.T @ y, np.zeros_like(slopes), 0.0)
         if not d.any():

@@ -15,9 +15,8 @@ from princomp.penalties import Penalty
 from princomp.result import Value
 from princomp.solvers.dictionary import SWEEPS, begin, exchange
 from princomp.solvers.dictionary_blocks import Terms, on_spheres
-from princomp.solvers.eigh import leading_eigenpairs
 from princomp.solvers.leading import roughly
-from princomp.solvers.products import Products
+from princomp.solvers.scatter import Factored
 
 Array = NDArray[Any]
 
@@ -33,7 +32,7 @@ HUGE = 1e30  # a step that leaves nothing that is penalised
 
 
 def start(
-    X: Products,
+    X: Factored,
     k: int,
     terms: Terms,
     rng: np.random.Generator,
@@ -45,7 +44,7 @@ def start(
 
     Parameters
     ----------
-    X : Products
+    X : Factored
         The data, or a factor that stands for them.
     k : int
         Number of components; columns beyond the rank begin empty and are filled from what the others leave.
@@ -65,27 +64,27 @@ def start(
         sweeps = SWEEPS
     elif Y is None:
         _, D = _feasible(np.zeros((n, k)), np.asarray(D), terms)
-        T, Y = X.apply(D), np.zeros((n, k))
+        T, Y = X.times(D), np.zeros((n, k))
         for _ in range(FROM_NOTHING):
             Y = terms.codes(T, D.T @ D, Y, ROUGHLY)
     elif D is None:
         Y, _ = _feasible(Y, np.zeros((p, k)), terms)
         Y = on_spheres(Y, terms.radius) if terms.code_alpha is None else Y
-        D = terms.loadings(X.apply_transpose(Y), Y.T @ Y, np.zeros((p, k)), ROUGHLY)
+        D = terms.loadings(X.transpose_times(Y), Y.T @ Y, np.zeros((p, k)), ROUGHLY)
     else:
         Y, D = _feasible(Y, D, terms)
     return begin(X, *terms.balanced(Y, D), sweeps=sweeps)
 
 
-def _singular_vectors(X: Products, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def _singular_vectors(X: Factored, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return U sqrt(s) and V sqrt(s), (n, k) and (p, k), of the leading singular triplets; zeros beyond the rank."""
     n, p = X.shape
     count = min(k, n, p)
     if n < p:
         V, U = _singular_vectors(X.T, k, rng)
         return U, V
-    _, V = roughly(lambda V: X.apply_transpose(X.apply(V)), p, count, rng, tol=START_TOL, most=START_ITERATIONS)
-    U = X.apply(V)
+    _, V = roughly(lambda V: X.transpose_times(X.times(V)), p, count, rng, tol=START_TOL, most=START_ITERATIONS)
+    U = X.times(V)
     s = np.linalg.norm(U, axis=0)
     root = np.sqrt(np.where(s > NOTHING * s.max(initial=0.0), s, 0.0))
     out_U, out_V = np.zeros((n, k)), np.zeros((p, k))
@@ -111,15 +110,15 @@ def _cut(A: Array, nonnegative: bool) -> Array:
     return np.maximum(A, 0.0) if nonnegative else A
 
 
-def alpha_max(X: Products, radius: float = 1.0) -> float:
+def alpha_max(X: Factored, radius: float = 1.0) -> float:
     """Return the least alpha of |D|_1 from which on D = 0 is best: radius times the largest column norm of X.
 
     For a penalty on the codes alone, ask with ``X.T``.
     """
-    return radius * float(np.sqrt(X.squares.max()))
+    return radius * float(np.sqrt(X.diagonal.max()))
 
 
-def alpha_max_of(X: Products, penalty: Penalty, radius: float = 1.0) -> float:
+def alpha_max_of(X: Factored, penalty: Penalty, radius: float = 1.0) -> float:
     """Return the weight of a penalty of columns from which on D = 0 is best, to 0.1 %, as far as ascent finds it.
 
     It is the largest dual norm of X'y over codes y in the ball: ascent from the largest feature that is penalised,
@@ -127,10 +126,10 @@ def alpha_max_of(X: Products, penalty: Penalty, radius: float = 1.0) -> float:
     """
     axis = np.zeros((X.shape[1], 1))
     penalised = penalty.prox(np.ones(len(axis)), HUGE) == 0
-    axis[np.argmax(np.where(penalised, X.squares, -1.0))] = 1.0
+    axis[np.argmax(np.where(penalised, X.diagonal, -1.0))] = 1.0
     best, d = 0.0, axis
     while True:
-        weight, d = _dual_norm(X.apply_transpose(on_spheres(X.apply(d), radius))[:, 0], penalty)
+        weight, d = _dual_norm(X.transpose_times(on_spheres(X.times(d), radius))[:, 0], penalty)
         if weight <= best * (1 + ASCENT):
             return max(weight, best)
         best = weight
@@ -160,17 +159,7 @@ def factor_pays(n: int, p: int, k: int) -> bool:
     return n > p and 2.0 * n * p * p < EXPECTED_STEPS * 4.0 * (n - p) * p * k
 
 
-def factor(S: Array) -> Array:
-    """Return R, of at most p rows, with R'R = S, for a scatter matrix S (p, p)."""
-    try:
-        return np.ascontiguousarray(np.linalg.cholesky(S).T)
-    except np.linalg.LinAlgError:  # singular: the square root of what there is
-        values, V = leading_eigenpairs(S, len(S))
-        present = values > np.finfo(np.float64).eps * len(S) * max(float(values[0]), 0.0)
-        return np.ascontiguousarray((V[:, present] * np.sqrt(values[present])).T)
-
-
-def recover(X: Products, R: Array, Y: Array, radius: float) -> Array:
+def recover(X: Factored, R: Array, Y: Array, radius: float) -> Array:
     """Return the codes of X (n, k) from those of its factor R, R'R = X'X: one pass over X.
 
     Y = RW is in the span of R, since all steps stay there: the answer is XW, of the same norms and products.
@@ -182,5 +171,5 @@ def recover(X: Products, R: Array, Y: Array, radius: float) -> Array:
         W = solve_triangular(R, Y)
     else:
         W = np.linalg.lstsq(R, Y, rcond=1e-10)[0]
-    codes = X.apply(W)
+    codes = X.times(W)
     return codes / np.maximum(np.linalg.norm(codes, axis=0) / radius, 1.0)

@@ -16,7 +16,6 @@ negative have local maxima even on given features: they are looked for from each
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp._compiled import kernels
-from princomp.solvers.deflation import Deflation
+from princomp.solvers.deflation import Deflated
 
 Array = NDArray[Any]
-Product = Callable[[Array, Array], Array]  # columns (c,), W (m, c) -> W S[columns], (m, p)
 
 HELPS = 1e-10  # of the variance: an exchange that gains less is left
 SMALL = 1e-8  # a loading below this is judged as if it were this
@@ -35,35 +33,6 @@ MOST_COMPILED = 64  # features of a component; with more, BLAS is quicker than t
 TRIED = 64  # exchanges tried in full, where there is no exact test
 NONNEGATIVE_STEPS, NONNEGATIVE_TURNS = 10, 100
 NONNEGATIVE_STARTS, NONNEGATIVE_POLISHED = 64, 4  # points from which local maxima are looked for; those followed up
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """The deflated S, A (p, p), as the search needs it: by rows, or whole where it is at hand."""
-
-    product: Product
-    deflated: Deflation
-    diagonal: Array  # (p,)
-    shift: float = 0.0  # what makes A positive semidefinite when added to its diagonal
-    whole: Array | None = None
-    effort: float = 1.0  # multiplications that a number of A takes
-
-    def times(self, V: Array) -> Array:
-        """Return V A for V (m, p) with few nonzero columns."""
-        used = np.flatnonzero(V.any(axis=0))
-        return self.combine(used, V[:, used])
-
-    def rows(self, which: Array) -> Array:
-        """Return rows of A."""
-        return self.whole[which] if self.whole is not None else self.combine(which, np.eye(len(which)))
-
-    def combine(self, which: Array, W: Array) -> Array:
-        """Return W A[which]."""
-        if self.whole is not None:
-            return W @ self.whole[which]
-        left, right = self.deflated.left, self.deflated.right
-        product = self.product(which, W)
-        return product - (W @ right[which]) @ left.T if left.shape[1] else product
 
 
 @dataclass(frozen=True)
@@ -114,7 +83,7 @@ class Units:
         return chosen, np.divide(V, length, out=V, where=length > 0)
 
 
-def improved(A: Matrix, units: Units, chosen: Array, rounds: int) -> tuple[Array, Array, float, bool]:
+def improved(A: Deflated, units: Units, chosen: Array, rounds: int) -> tuple[Array, Array, float, bool]:
     """Return (chosen, v, v'Av, settled): a component on chosen units (mask) after up to ``rounds`` exchanges.
 
     ``settled`` tells that no exchange helps.
@@ -123,11 +92,11 @@ def improved(A: Matrix, units: Units, chosen: Array, rounds: int) -> tuple[Array
     if not units.simple:
         return _tried(A, units, chosen, rounds)
     which = np.flatnonzero(chosen)
-    small = A.whole is not None and len(which) <= MOST_COMPILED
+    small = A.matrix is not None and len(which) <= MOST_COMPILED
     compiled = kernels("cardinality_search") if small else None
     if compiled is not None:
         how = {"rounds": rounds, "helps": HELPS, "small": SMALL}
-        value, which, loadings, settled = compiled.improve(A.whole, which, units.forced, **how)
+        value, which, loadings, settled = compiled.improve(A.matrix, which, units.forced, **how)
     else:
         value, which, loadings, settled = exchanged(A, units, which, rounds)
     mask, v = np.zeros(p, dtype=bool), np.zeros(p)
@@ -135,7 +104,7 @@ def improved(A: Matrix, units: Units, chosen: Array, rounds: int) -> tuple[Array
     return mask, v, value, settled
 
 
-def exchanged(A: Matrix, units: Units, which: Array, rounds: int) -> tuple[float, Array, Array, bool]:
+def exchanged(A: Deflated, units: Units, which: Array, rounds: int) -> tuple[float, Array, Array, bool]:
     """Return (value, features, loadings, settled) after up to ``rounds`` exchanges: the twin of the compiled one."""
     value, loadings, before = -np.inf, np.zeros(len(which)), which
     for turn in range(rounds + 1):
@@ -155,7 +124,7 @@ def exchanged(A: Matrix, units: Units, which: Array, rounds: int) -> tuple[float
     return value, which, loadings, False
 
 
-def _reach(A: Matrix, units: Units, which: Array, G: Array, values: Array, vectors: Array) -> Array:
+def _reach(A: Deflated, units: Units, which: Array, G: Array, values: Array, vectors: Array) -> Array:
     """Return (k, p): for each exchange that helps, the value that it reaches at least; else minus infinity."""
     top, v, rest = values[-1], vectors[:, -1:], vectors[:, :-1]
     N = (rest / np.maximum(top - values[:-1], 1e-14 * abs(top) + 1e-300)) @ rest.T
@@ -187,7 +156,7 @@ def _eigh(B: Array) -> tuple[Array, Array]:
 # Groups, and loadings that may not be negative
 
 
-def _tried(A: Matrix, units: Units, chosen: Array, rounds: int) -> tuple[Array, Array, float, bool]:
+def _tried(A: Deflated, units: Units, chosen: Array, rounds: int) -> tuple[Array, Array, float, bool]:
     v, value = _best(A, units, chosen, None)
     for _ in range(rounds):
         found = _helpful(A, units, chosen, v, value)
@@ -200,7 +169,7 @@ def _tried(A: Matrix, units: Units, chosen: Array, rounds: int) -> tuple[Array, 
     return chosen, v, value, False
 
 
-def _helpful(A: Matrix, units: Units, chosen: Array, v: Array, value: float) -> tuple[Array, Array, float] | None:
+def _helpful(A: Deflated, units: Units, chosen: Array, v: Array, value: float) -> tuple[Array, Array, float] | None:
     """Return (chosen, v, value) after an exchange that helps, or None."""
     removable = np.flatnonzero(chosen & ~units.forced)
     free = np.flatnonzero(~chosen)
@@ -227,7 +196,7 @@ def _helpful(A: Matrix, units: Units, chosen: Array, v: Array, value: float) -> 
     return None
 
 
-def _best(A: Matrix, units: Units, chosen: Array, begin: Array | None) -> tuple[Array, float]:
+def _best(A: Deflated, units: Units, chosen: Array, begin: Array | None) -> tuple[Array, float]:
     """Return the best loadings on chosen units, (p,), and their variance; nonnegative ones near ``begin``, if given."""
     inside = np.flatnonzero(units.features(chosen))
     B = A.rows(inside)[:, inside]

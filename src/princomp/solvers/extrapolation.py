@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-# Steps to look back on. With 3 components under an l1 penalty took up to 13 % more steps, with 4 to 12 all the same, and
-# so did EM with any of these (200 x 30 to 1000 x 15, a tenth to 0.4 of the cells missing).
+# Steps to look back on. Components under an l1 penalty took up to 13 % more steps with 3, as many with 4 to 12; EM as
+# many with any of these (200 x 30 to 1000 x 15, a tenth to 0.4 of the cells missing).
 MEMORY = 6
 SINGULAR = 1e-10  # moves that differ by less, relatively, are taken for the same
 

@@ -111,8 +111,8 @@ def start(
     values, V = scatter.leading(k, rng) if leading is None else leading
     largest = max(float(values[0]), 0.0)
     alike = alpha[0] > 0 and bool((alpha == alpha[0]).all())
-    # Where p is many times n, S is not at hand, and rivals were seen to end in the same minimum.
-    more = {"rivals": np.array(RIVALS if alike and k > 1 and scatter.at_hand else 0)}
+    # Where p is many times n, and S is not made, rivals were seen to end in the same minimum.
+    more = {"rivals": np.array(RIVALS if alike and k > 1 and scatter.fast_parts else 0)}
     first = begin_at(scatter, V, V, largest)
     if n_init == 1:
         return first | more
@@ -208,7 +208,7 @@ class _Walk:
                 point, settled = face.descend(point, steps)
             B[here] = point.B
         roughly = residual > ROUGHER
-        SB = self.scatter.apply_rows(rows, B[rows], roughly=roughly) if B.any() else np.zeros_like(B)
+        SB = self.scatter.combine(rows, B[rows].T, roughly=roughly).T if B.any() else np.zeros_like(B)
         return self._at(dict(value) | {"B": B, "SB": SB, "rows": rows, "settled": np.array(settled)}, roughly=roughly)
 
     def rival(self, value: Value) -> Value:

@@ -1,13 +1,28 @@
-"""The scatter matrix S = X'X as sparse solvers see it: products with all of it, and with a few of its rows and columns.
+"""The scatter matrix S = X'X of a centred X (n, p): the one view of it that solvers and formulations have.
 
-What a `Scatter` must provide: ``apply(V)`` is S V; ``apply_rows(J, B)`` is S V for a V that is zero but for V[J] = B;
-``restrict(J)`` is a `Part`, whose ``pair(B)`` is (S V)[J] and (S S V)[J]; ``leading(k, rng)`` are the k largest
-eigenvalues of S and their vectors (p, k). For p > n S itself is never formed, only the part of it that is asked for.
+What they ask of a `Scatter`, and who does:
+
+=================  ============================================================================================
+``apply``          S V: all
+``combine``        W S[J], with a few rows of S: cardinality, regression
+``part``           S[rows, columns]: proofs
+``diagonal``       the variances: constrained, cardinality, proofs, dictionary
+``restrict``       (S V)[J] and (S S V)[J] for a V that is zero but for the rows J: regression
+``leading``        the k largest eigenvalues and their vectors: where to begin
+``among``          S for some features alone: cardinality
+``matrix, data``   S, or X, itself, if it is in memory: compiled searches, proofs
+=================  ============================================================================================
+
+There are three: a `Matrix` in memory; `Data` in memory; and `Passes` over data wherever they are. The last two know X
+as well: ``times`` is X V, ``transpose_times`` X'U, and ``T`` the same view of X', which is what the dictionary form
+asks. What components leave of S is a low-rank correction on top (`princomp.solvers.deflation`).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +36,8 @@ from princomp.solvers.leading import roughly
 
 Array = NDArray[Any]
 
-MATRIX_SIDE = 4000  # up to this many features S itself is made of data that are not one array in memory
+MATRIX_SIDE = 4000  # up to this many features S is made in place of X, where it is smaller
+COPIED = 0.25  # of free memory, at the most, for a dense copy of the data: with it, products need no pass over them
 # With p up to so many times n, products with a few rows and columns of S and SS are faster than products with X.
 NEAR = 3
 # The start needs no more digits than these.
@@ -45,125 +61,257 @@ class Part(Protocol):
         """Return (S V)[J] and (S S V)[J] for the V that is B on the rows J and zero elsewhere."""
 
 
-class Scatter(Protocol):
-    """What solvers ask of S = X'X."""
+class Scatter(ABC):
+    """S (p, p). In single precision, if that is faster, where ``roughly`` will do."""
+
+    features: int  # p
+    matrix: Array | None = None  # S itself
+    data: Array | None = None  # X itself, (n, p)
+    effort: float = 1.0  # multiplications that a number of S takes
+    fast_parts: bool = False  # whether products with a few rows and columns of S, and of SS, are made with these alone
 
     @property
-    def at_hand(self) -> bool:
-        """Whether S itself is in memory."""
+    @abstractmethod
+    def diagonal(self) -> Array:
+        """The diagonal of S, (p,)."""
 
+    @cached_property
+    def total(self) -> float:
+        """The trace of S: the sum of all squares of X."""
+        return float(self.diagonal.sum())
+
+    @abstractmethod
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
-        """Return S V, (p, b), in single precision if that is faster and ``roughly`` will do."""
+        """Return S V, (p, b)."""
 
-    def apply_rows(self, J: Array, B: Array, *, roughly: bool = False) -> Array:
-        """Return S V, (p, b), for the V that is B on the rows J and zero elsewhere."""
+    def combine(self, J: Array, W: Array, *, roughly: bool = False) -> Array:
+        """Return W S[J], (m, p), for W (m, |J|)."""
+        return self.apply(_padded(J, W.T, self.features)).T
+
+    def part(self, rows: Array, columns: Array) -> Array:
+        """Return S[rows, columns]."""
+        return self.combine(rows, np.eye(len(rows)))[:, columns]
 
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
-        """Return the rows and columns J."""
+        """Return the rows and columns J of S and SS: made by one pass if J is short, else by two for each product."""
+        if len(J) > ONE_PASS or 24.0 * self.features * len(J) > SHARE * budget.available_bytes():
+            return _TwoPasses(self, J)
+        some = self.combine(J, np.eye(len(J)))
+        return Squares(np.take(some, J, axis=1), some @ some.T, self.features)
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return the k largest eigenvalues of S, descending, and their vectors (p, k)."""
+        """Return eigenpairs of S by block Krylov iteration."""
+        p = self.features
+        return _complete(*roughly(self.apply, p, min(k, p), rng, tol=LEADING_TOL, most=LEADING_STEPS), k, p)
+
+    def among(self, J: Array) -> Scatter:
+        """Return the view of some features, by products with all of them."""
+        return _Among(self, J)
 
 
-@dataclass(frozen=True)
-class Matrix:
+class Matrix(Scatter):
     """S (p, p) in memory."""
 
-    S: Array
-    at_hand = True
+    fast_parts = True
+
+    def __init__(self, S: Array) -> None:
+        self.S = self.matrix = S
+        self.features = len(S)
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """The diagonal of S."""
+        return np.diag(self.S).copy()
 
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
         """Return S V."""
         return self.S @ V
 
-    def apply_rows(self, J: Array, B: Array, *, roughly: bool = False) -> Array:
-        """Return S[:, J] B."""
-        return (B.T @ np.take(self.S, J, axis=0)).T
+    def combine(self, J: Array, W: Array, *, roughly: bool = False) -> Array:
+        """Return W S[J]."""
+        return W @ np.take(self.S, J, axis=0)
+
+    def part(self, rows: Array, columns: Array) -> Array:
+        """Return S[rows, columns]."""
+        return self.S[np.ix_(rows, columns)]
 
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
         """Return S[J, J] and (S S)[J, J]."""
         some = np.take(self.S, J, axis=0)
-        return Squares(np.take(some, J, axis=1), some @ some.T, len(self.S))
+        return Squares(np.take(some, J, axis=1), some @ some.T, self.features)
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return eigenpairs of S."""
         return leading_eigenpairs(self.S, k)
 
+    def among(self, J: Array) -> Matrix:
+        """Return S[J, J]."""
+        return Matrix(self.part(J, J))
 
-@dataclass(frozen=True)
-class Data:
-    """S = X'X of a centred X (n, p) in memory, n < p, and K = XX'; S and SS too, in single precision, if p is near n.
 
-    The single ones serve for steps that need not be exact; what is yielded comes from ``apply`` and ``apply_rows``.
-    """
+class Factored(Scatter):
+    """S = X'X by products with X alone."""
 
-    X: Array
-    K: Array  # (n, n), smaller than X
-    S: Array | None = None
-    SS: Array | None = None
+    shape: tuple[int, int]  # of X
+
+    @abstractmethod
+    def times(self, V: Array) -> Array:
+        """Return X V, (n, b)."""
+
+    @abstractmethod
+    def transpose_times(self, U: Array) -> Array:
+        """Return X'U, (p, b)."""
 
     @property
-    def at_hand(self) -> bool:
-        """If p is near n."""
-        return self.S is not None
+    @abstractmethod
+    def T(self) -> Factored:
+        """The view of XX', products with X' taking the place of those with X."""
 
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
         """Return X'(X V)."""
-        if roughly and self.S is not None:
-            return (self.S @ V.astype(np.float32)).astype(np.float64)
+        return self.transpose_times(self.times(V))
+
+
+class Data(Factored):
+    """X (n, p), centred, in memory; what is made of it is made when it is asked for."""
+
+    def __init__(self, X: Array) -> None:
+        self.X = self.data = X
+        self.shape, self.features = X.shape, X.shape[1]
+        self.effort = float(len(X))
+        self.fast_parts = len(X) < self.features <= NEAR * len(X)
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """Sums of squares of the columns."""
+        return np.asarray(np.einsum("ij,ij->j", self.X, self.X))
+
+    @cached_property
+    def K(self) -> Array:
+        """XX', (n, n)."""
+        n, p = self.shape
+        return interruptible(lambda: self.X @ self.X.T, flops=n * n * p)
+
+    @cached_property
+    def _in_single(self) -> tuple[Array, Array]:
+        """S and SS in single precision, for steps that need not be exact."""
+        (n, p), X = self.shape, self.X.astype(np.float32)
+        S = interruptible(lambda: X.T @ X, flops=n * p * p)
+        return S, interruptible(lambda: S @ S.T, flops=p * p * p)  # S' is S; so BLAS knows the product as symmetric
+
+    @property
+    def T(self) -> Data:
+        """The view of X'."""
+        return Data(self.X.T)
+
+    def times(self, V: Array) -> Array:
+        """Return X V."""
+        return self.X @ V
+
+    def transpose_times(self, U: Array) -> Array:
+        """Return X'U."""
+        return self.X.T @ U
+
+    def apply(self, V: Array, *, roughly: bool = False) -> Array:
+        """Return X'(X V)."""
+        if roughly and self.fast_parts:
+            return (self._in_single[0] @ V.astype(np.float32)).astype(np.float64)
         return ((self.X @ V).T @ self.X).T
 
-    def apply_rows(self, J: Array, B: Array, *, roughly: bool = False) -> Array:
-        """Return X'(X[:, J] B)."""
-        if roughly and self.S is not None:
-            return (B.T.astype(np.float32) @ np.take(self.S, J, axis=0)).T.astype(np.float64)
-        if len(J) > PAD * self.X.shape[1]:  # to pick so many columns takes longer than to multiply with all
-            return self.apply(_padded(J, B, self.X.shape[1]))
-        return ((np.take(self.X, J, axis=1) @ B).T @ self.X).T
+    def combine(self, J: Array, W: Array, *, roughly: bool = False) -> Array:
+        """Return (W X[:, J]') X."""
+        if roughly and self.fast_parts:
+            return (W.astype(np.float32) @ np.take(self._in_single[0], J, axis=0)).astype(np.float64)
+        if len(J) > PAD * self.features:  # to pick so many columns takes longer than to multiply with all
+            return super().combine(J, W)
+        return (np.take(self.X, J, axis=1) @ W.T).T @ self.X
+
+    def part(self, rows: Array, columns: Array) -> Array:
+        """Return X[:, rows]'X[:, columns]."""
+        return self.X[:, rows].T @ self.X[:, columns]
 
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
         """Return the columns J of X, or S[J, J] and (S S)[J, J]."""
-        if not roughly or self.S is None or self.SS is None:
+        if not (roughly and self.fast_parts):
             dtype = np.float32 if roughly else np.float64
             return _Columns(np.take(self.X, J, axis=1).astype(dtype), self.K.astype(dtype))
-        if len(J) == len(self.S):
-            return Squares(self.S, self.SS, len(J))
-        S, T = (np.take(np.take(square, J, axis=0), J, axis=1) for square in (self.S, self.SS))
-        return Squares(S, T, len(self.S))
+        S, SS = self._in_single
+        if len(J) < self.features:
+            S, SS = (np.take(np.take(square, J, axis=0), J, axis=1) for square in (S, SS))
+        return Squares(S, SS, self.features)
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return eigenpairs of S by those of K; beyond the rank, eigenvalues are 0 and vectors arbitrary."""
-        n, p = self.X.shape
+        n, p = self.shape
+        if n >= p:
+            return super().leading(k, rng)
         _, U = leading_eigenpairs(self.K, min(k, n))
         return _complete(*svd_of_projection((U.T @ self.X).T), k, p)
 
+    def among(self, J: Array) -> Data:
+        """Return these columns of X."""
+        return Data(self.X[:, J])
 
-@dataclass(frozen=True)
-class Passes:
-    """S = X'X known by passes over the data alone, whatever stores them."""
 
-    X: Centered
-    at_hand = False
+class Passes(Factored):
+    """X known by passes over the data alone, whatever stores them."""
+
+    def __init__(self, X: Centered) -> None:
+        self.X, self.shape, self.features = X, X.shape, X.shape[1]
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """Sums of squares of the columns."""
+        return np.asarray(self.X.in_dense_tiles().reduce(_squares_by_column))
+
+    @property
+    def T(self) -> Factored:
+        """The view of X'."""
+        return _Transposed(self)
+
+    def times(self, V: Array) -> Array:
+        """Return X V."""
+        return np.asarray(statistics.apply(self.X, V))
+
+    def transpose_times(self, U: Array) -> Array:
+        """Return X'U."""
+        return np.ascontiguousarray(statistics.apply_transpose(self.X, U))
 
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
-        """Return X'(X V)."""
+        """Return X'(X V), by one pass."""
         return statistics.gram_apply(self.X, V)
 
-    def apply_rows(self, J: Array, B: Array, *, roughly: bool = False) -> Array:
-        """Return S V."""
-        return self.apply(_padded(J, B, self.X.shape[1]))
 
-    def restrict(self, J: Array, *, roughly: bool = False) -> Part:
-        """Return S[J, J] and (S S)[J, J], by one pass, if J is short, else what makes two passes for each product."""
-        if len(J) > ONE_PASS or 24.0 * self.X.shape[1] * len(J) > SHARE * budget.available_bytes():
-            return _TwoPasses(self, J)
-        some = self.apply_rows(J, np.eye(len(J))).T
-        return Squares(np.take(some, J, axis=1), some @ some.T, self.X.shape[1])
+class _Transposed(Factored):
+    def __init__(self, of: Passes) -> None:
+        self._of, self.shape, self.features = of, of.shape[::-1], of.shape[0]
 
-    def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return eigenpairs of S by block Krylov iteration."""
-        p = self.X.shape[1]
-        return _complete(*roughly(self.apply, p, min(k, p), rng, tol=LEADING_TOL, most=LEADING_STEPS), k, p)
+    @cached_property
+    def diagonal(self) -> Array:
+        rows = self._of.X.in_dense_tiles()
+        return np.asarray(rows.map(_squares_by_row, width=1, dtype=np.float64))[:, 0]
+
+    @property
+    def T(self) -> Factored:
+        return self._of
+
+    def times(self, V: Array) -> Array:
+        return self._of.transpose_times(V)
+
+    def transpose_times(self, U: Array) -> Array:
+        return self._of.times(U)
+
+
+class _Among(Scatter):
+    def __init__(self, whole: Scatter, J: Array) -> None:
+        self._whole, self._J, self.features, self.effort = whole, J, len(J), whole.effort
+
+    @property
+    def diagonal(self) -> Array:
+        return self._whole.diagonal[self._J]
+
+    def apply(self, V: Array, *, roughly: bool = False) -> Array:
+        return self._whole.apply(_padded(self._J, V, self._whole.features), roughly=roughly)[self._J]
 
 
 @dataclass(frozen=True)
@@ -202,32 +350,43 @@ class _Columns:
 
 @dataclass(frozen=True)
 class _TwoPasses:
-    scatter: Passes
+    scatter: Scatter
     J: Array
 
     def pair(self, B: Array) -> tuple[Array, Array]:
-        once = self.scatter.apply_rows(self.J, B)
+        once = self.scatter.combine(self.J, B.T).T
         return once[self.J], self.scatter.apply(once)[self.J]
 
 
 def of_array(X: Array) -> Matrix | Data:
-    """Return the scatter of a centred array X (n, p): of X'X, or, for n < p, of X and XX'."""
+    """Return the view of a centred array X (n, p) for many products: by X'X, or, for n < p, by X."""
     n, p = X.shape
-    if n < p:
-        K = interruptible(lambda: X @ X.T, flops=n * n * p)
-        if p > NEAR * n:
-            return Data(X, K)
-        single = X.astype(np.float32)
-        S = interruptible(lambda: single.T @ single, flops=n * p * p)
-        SS = interruptible(lambda: S @ S.T, flops=p * p * p)  # S' is S; so BLAS knows that the product is symmetric
-        return Data(X, K, S, SS)
-    return Matrix(interruptible(lambda: X.T @ X, flops=n * p * p))
+    return Data(X) if n < p else Matrix(interruptible(lambda: X.T @ X, flops=n * p * p))
 
 
-def of_rows(X: Centered) -> Matrix | Passes:
-    """Return the scatter of any data: of X'X where p is moderate and n is not small, else by passes alone."""
+def of_rows(X: Centered) -> Data | Passes:
+    """Return the view by X: in one array, if data are dense, may be copied here, and leave room; else by passes."""
     n, p = X.shape
-    return Matrix(statistics.scatter(X)) if p <= min(n, MATRIX_SIDE) else Passes(X)
+    copied = X.rows.local and not X.rows.sparse and 8.0 * n * p <= COPIED * budget.available_bytes()
+    return Data(statistics.whole(X)) if copied else Passes(X)
+
+
+def factor(S: Array) -> Data:
+    """Return the view of S (p, p) by an R of at most p rows, R'R = S."""
+    try:
+        return Data(np.ascontiguousarray(np.linalg.cholesky(S).T))
+    except np.linalg.LinAlgError:  # singular: the square root of what there is
+        values, V = leading_eigenpairs(S, len(S))
+        present = values > np.finfo(np.float64).eps * len(S) * max(float(values[0]), 0.0)
+        return Data(np.ascontiguousarray((V[:, present] * np.sqrt(values[present])).T))
+
+
+def _squares_by_column(block: Array, rows: slice) -> Array:
+    return np.asarray(np.einsum("ij,ij->j", block, block))
+
+
+def _squares_by_row(block: Array, rows: slice) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", block, block))[:, None]
 
 
 def _padded(J: Array, B: Array, p: int) -> Array:

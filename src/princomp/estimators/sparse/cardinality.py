@@ -20,7 +20,8 @@ from princomp.estimators.sparse.penalised import counts
 from princomp.estimators.sparse.problem import Found, Problem
 from princomp.result import Certificate, Result
 from princomp.solvers import cardinality
-from princomp.solvers.exchange import Product, Units
+from princomp.solvers.exchange import Units
+from princomp.solvers.scatter import MATRIX_SIDE, Scatter
 
 Array = NDArray[Any]
 
@@ -36,20 +37,16 @@ def solve(problem: Problem) -> Found:
     allowed, of = _allowed(given, p), _labels(given["groups"], p)
     units = _units(given, of, allowed)
     how_many = _counts(given, units, k)
-    source = _Source.of(problem)
-    view = source.restricted(allowed)
-    proofs = _Proofs(problem, source, allowed, of)
+    scatter, largest = _scatter(problem)
+    proofs = _Proofs(problem, scatter, allowed, of)
     steps = partial(
         cardinality.cardinality,
-        view.product,
+        scatter if len(allowed) == p else scatter.among(allowed),
         counts=how_many,
         k=k,
-        squares=view.squares,
         units=units,
         kind=given["deflation"],
-        whole=view.S,
-        effort=view.effort,
-        largest=view.largest,
+        largest=largest,
         prover=proofs if given["certify"] else None,
     )
     result = problem.drive(
@@ -120,51 +117,15 @@ def _counts(given: dict[str, Any], units: Units, k: int) -> Array | float:
 # Where S comes from
 
 
-@dataclass(frozen=True)
-class _Source:
-    """S as a matrix, or data to make rows of it from."""
-
-    product: Product
-    squares: Array
-    S: Array | None = None
-    X: Array | None = None
-    largest: float = np.inf  # a bound on the eigenvalues of S, where it is quickly had from data
-
-    @classmethod
-    def of(cls, problem: Problem) -> _Source:
-        S, largest = problem.scatter, np.inf
-        if S is None and problem.rows.shape[0] <= MOST_ROWS:
-            largest = float(np.linalg.eigvalsh(statistics.row_gram(problem.rows))[-1]) * (1 + cardinality.ROUNDING)
-        if S is None and problem.width <= MOST_SQUARE:
-            S = statistics.scatter(problem.rows)
-        if S is not None:
-            return cls(cardinality.by_matrix(S), np.diag(S).copy(), S=S, largest=largest)
-        if problem.array is not None:
-            return cls(cardinality.by_array(problem.array), problem.squares, X=problem.array, largest=largest)
-        return cls(cardinality.by_operator(problem.gram_apply, problem.width), problem.squares, largest=largest)
-
-    @property
-    def effort(self) -> float:
-        """Multiplications that a number of S takes."""
-        return 1.0 if self.X is None else float(len(self.X))
-
-    def restricted(self, allowed: Array) -> _Source:
-        """Return the part of S of some features."""
-        if len(allowed) == len(self.squares):
-            return self
-        if self.S is not None:
-            S = self.S[np.ix_(allowed, allowed)]
-            return replace(self, product=cardinality.by_matrix(S), squares=self.squares[allowed], S=S)
-        if self.X is not None:
-            X = self.X[:, allowed]
-            return replace(self, product=cardinality.by_array(X), squares=self.squares[allowed], X=X)
-        part = partial(_part, self.product, allowed)
-        return replace(self, product=part, squares=self.squares[allowed])
-
-
-def _part(product: Product, allowed: Array, columns: Array, W: Array) -> Array:
-    rows: Array = product(allowed[columns], W)[:, allowed]
-    return rows
+def _scatter(problem: Problem) -> tuple[Scatter, float]:
+    """Return S, as a matrix unless that is too large, and a bound on its eigenvalues, where it is quickly had."""
+    if problem.S is not None:
+        return problem.scatter, np.inf
+    n, p = problem.rows.shape
+    largest = np.inf
+    if p > min(n, MATRIX_SIDE) and n <= MOST_ROWS:
+        largest = float(np.linalg.eigvalsh(statistics.row_gram(problem.rows))[-1]) * (1 + cardinality.ROUNDING)
+    return problem.squared if p <= MOST_SQUARE else problem.scatter, largest
 
 
 # How good it is
@@ -175,7 +136,7 @@ class _Proofs:
     """Proves components in safe units, all features counted; remembers the proofs, by component, in the user's."""
 
     problem: Problem
-    source: _Source
+    scatter: Scatter
     allowed: Array
     labels: Array | None
     kept: dict[int, CardinalityCertificate] = field(default_factory=dict)
@@ -225,21 +186,22 @@ class _Proofs:
         """
         V = self.placed(found)
         kind, freedom = self.problem.parameters["deflation"], self.problem.freedom
-        if self.source.S is not None:
-            whole = np.zeros_like(self.source.S)
+        S, X = self.scatter.matrix, self.scatter.data
+        if S is not None:
+            whole = np.zeros_like(S)
             within = np.ix_(self.allowed, self.allowed)
-            whole[within] = self.source.S[within] / freedom
+            whole[within] = S[within] / freedom
             size, (left, rounding) = float(np.linalg.norm(whole)), remainder(whole, V, kind)
-        elif self.source.X is None or kind == "hotelling":
+        elif X is None or kind == "hotelling":
             raise ValueError(
                 "certify=True needs the data in memory, and a deflation other than hotelling where there are more than "
                 f"{MOST_SQUARE} features. Fit a sample of the rows, or call fit_covariance."
             )
         else:
-            rows = np.zeros_like(self.source.X)
-            rows[:, self.allowed] = self.source.X[:, self.allowed] / np.sqrt(freedom)
+            rows = np.zeros_like(X)
+            rows[:, self.allowed] = X[:, self.allowed] / np.sqrt(freedom)
             size, (left, rounding) = float(np.vdot(rows, rows)), remainder_of_rows(rows, V, kind)
-        return left, self.source.S is None, 8 * (rounding + ROUNDING * np.sqrt(freedom) * size)
+        return left, S is None, 8 * (rounding + ROUNDING * np.sqrt(freedom) * size)
 
 
 def _with_vector(

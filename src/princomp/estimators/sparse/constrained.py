@@ -30,9 +30,8 @@ def solve(problem: Problem) -> Found:
     def fit(bounds: Array, value: Value) -> Result:
         steps = partial(
             constrained.constrained,
-            problem.gram_apply,
+            problem.scatter,
             bounds=bounds,
-            squares=problem.squares,
             tol=given["tol"],
             kind=given["deflation"],
         )
@@ -47,7 +46,7 @@ def solve(problem: Problem) -> Found:
         bounds, result = _search(fit, counts(given["nonzeros"], k, p), p, problem.tell)
     V = constrained.components(result.value, k)
     lengths = certificates.constrained_stationarity(
-        problem.measure, V, bounds=bounds, squares=problem.squares, kind=given["deflation"]
+        problem.measure, V, bounds=bounds, squares=problem.scatter.diagonal, kind=given["deflation"]
     )
     result = measured(result, float(lengths.max()))
     return Found(V, {"V": V}, float(problem.squares_as_given(result.objective)), result, bounds)

@@ -16,7 +16,7 @@ from princomp.result import Result, measured
 from princomp.solvers import dictionary_start as begin
 from princomp.solvers.dictionary import dictionary
 from princomp.solvers.dictionary_blocks import Terms
-from princomp.solvers.products import Products
+from princomp.solvers.scatter import MATRIX_SIDE, Data, Factored, Passes, factor
 
 Array = NDArray[Any]
 
@@ -34,7 +34,8 @@ def solve(problem: Problem) -> Found:
     if only_codes:
         # Nothing on D but the ball, which holds D in the user's units.
         codes = codes / unit if codes is not None else None
-    X, R = _products(problem, only_the_ball=codes is None)
+    stands_for_X = _factor(problem, only_the_ball=codes is None)
+    X = stands_for_X or problem.by_rows
     largest = _largest(problem, X, radius)
 
     def fit(alpha: Array, tol: float, before: Result | None = None) -> tuple[Array, Result]:
@@ -49,30 +50,31 @@ def solve(problem: Problem) -> Found:
     else:
         alpha, result = weigh_and_fit(problem, largest, unit, fit, again=fit)
     Y, D = result.value["Y"], result.value["D"]
-    if R is not None and problem.X is not None:
-        Y = begin.recover(Products.of(problem.rows), R, Y, radius)
-    result = measured(result, _residual(problem, _terms(problem, alpha, codes, radius), R, Y, D))
+    if stands_for_X is not None and problem.X is not None:
+        Y = begin.recover(Passes(problem.rows), stands_for_X.X, Y, radius)
+    result = measured(result, _residual(problem, _terms(problem, alpha, codes, radius), stands_for_X, Y, D))
     value = {"Y": Y / unit if only_codes else Y, "D": D if only_codes else D / unit}
     return Found(
         D, value, float(problem.squares_as_given(result.objective)), result, None if only_codes else alpha / unit
     )
 
 
-def _residual(problem: Problem, terms: Terms, R: Array | None, Y: Array, D: Array) -> float:
+def _residual(problem: Problem, terms: Terms, stands_for_X: Data | None, Y: Array, D: Array) -> float:
     """Return the residual of the answer, from products with the data as they are stored.
 
     Of a matrix S = R'R alone the codes are those of R; then R'RD must be SD, too.
     """
-    if problem.S is None or R is None:
-        X = Products.of(problem.rows)
-        return terms.residual(X.apply_transpose(Y), X.apply(D), Y, D)
+    if problem.S is None or stands_for_X is None:
+        X = Passes(problem.rows)
+        return terms.residual(X.transpose_times(Y), X.times(D), Y, D)
+    R = stands_for_X.X
     RD, SD = R @ D, problem.S @ D
     size = float(np.linalg.norm(SD))
     wrong = float(np.linalg.norm(R.T @ RD - SD)) / size if size > 0 else 0.0
     return max(terms.residual(R.T @ Y, RD, Y, D), wrong)
 
 
-def _largest(problem: Problem, X: Products, radius: float) -> float:
+def _largest(problem: Problem, X: Factored, radius: float) -> float:
     """Return the weight from which on nothing is left."""
     given = problem.parameters
     if given["groups"] is None:
@@ -92,15 +94,14 @@ def _terms(problem: Problem, alpha: Array, codes: Array | None, radius: float) -
     return replace(terms, penalty=penalty)
 
 
-def _products(problem: Problem, *, only_the_ball: bool) -> tuple[Products, Array | None]:
-    """Return products with X, or with a smaller R that stands for it, and R."""
-    if problem.X is None:
-        if not only_the_ball or problem.scatter is None:
+def _factor(problem: Problem, *, only_the_ball: bool) -> Data | None:
+    """Return a smaller R that may stand for X, R'R = X'X, if that pays, or X is not at hand."""
+    if problem.S is not None:
+        if not only_the_ball:
             raise ValueError("A penalty on the codes needs data: call fit, not fit_covariance.")
-        R = begin.factor(problem.scatter)
-        return Products.of(R), R
+        return factor(problem.S)
     n, p = problem.rows.shape
-    if only_the_ball and (begin.factor_pays(n, p, problem.k) or problem.array is None) and problem.scatter is not None:
-        R = begin.factor(problem.scatter)
-        return Products.of(R), R
-    return Products.of(problem.rows if problem.array is None else problem.array), None
+    if not only_the_ball or p > min(n, MATRIX_SIDE):
+        return None
+    pays = begin.factor_pays(n, p, problem.k) or problem.by_rows.data is None
+    return factor(problem.squared.S) if pays else None

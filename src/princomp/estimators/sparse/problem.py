@@ -10,15 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.data import Centered, budget, statistics
+from princomp.data import Centered, statistics
 from princomp.result import Callback, Result, State, asks_to_stop
+from princomp.solvers.scatter import MATRIX_SIDE, Data, Matrix, Passes, Scatter, of_rows
 
 Array = NDArray[Any]
-
-# The share of free memory that a dense copy of the data may take: with it, products need no pass over the storage.
-SHARE = 0.25
-# Up to this many columns X'X is made in place of X, where it is smaller.
-MOST_COLUMNS = 4000
 
 
 @dataclass
@@ -68,46 +64,31 @@ class Problem:
         return self.X
 
     @cached_property
-    def scatter(self) -> Array | None:
-        """X'X, if it was given, or is smaller than X and quickly made; else None."""
-        if self.S is not None or self.known is not None:
-            return self.known if self.S is None else self.S
+    def scatter(self) -> Scatter:
+        """X'X: as it was given; made, once, if it is smaller than X and quickly made; else by X."""
+        if self.S is not None:
+            return Matrix(self.S)
         n, p = self.rows.shape
-        return statistics.scatter(self.rows) if n > p and p <= MOST_COLUMNS else None
+        return self.squared if self.known is not None or p <= min(n, MATRIX_SIDE) else self.by_rows
 
     @cached_property
-    def array(self) -> Array | None:
-        """X as one dense array, if there are rows and memory for it, and they are not sparse; else None."""
-        if self.X is None or self.X.rows.sparse or not self.X.rows.local:
-            return None
-        n, p = self.X.shape
-        return statistics.whole(self.X) if 8.0 * n * p <= SHARE * budget.available_bytes() else None
+    def squared(self) -> Matrix:
+        """X'X, made by one pass over the data, unless that has been made already."""
+        return Matrix(statistics.scatter(self.rows) if self.known is None else self.known)
 
     @cached_property
-    def squares(self) -> Array:
-        """The diagonal of X'X."""
-        if self.scatter is not None:
-            return np.diag(self.scatter).copy()
-        from princomp.solvers.products import Products
-
-        return Products.of(self.rows if self.array is None else self.array).squares
-
-    def gram_apply(self, V: Array) -> Array:
-        """Return X'X V."""
-        if self.scatter is not None:
-            return self.scatter @ V
-        if self.array is not None:
-            product: Array = self.array.T @ (self.array @ V)
-            return product
-        return statistics.gram_apply(self.rows, V)
+    def by_rows(self) -> Data | Passes:
+        """X'X by products with X, which is copied if there is room and it may be."""
+        return of_rows(self.rows)
 
     def measure(self, V: Array) -> Array:
         """Return X'X V by a pass over the data as they are stored, or with the matrix given: for certificates."""
         return self.S @ V if self.S is not None else statistics.gram_apply(self.rows, V)
 
     def images(self, V: Array) -> Array:
-        """Return X'X V, by X'X only if that is there already."""
-        return self.gram_apply(V) if "scatter" in self.__dict__ else self.measure(V)
+        """Return X'X V, with X'X if that is there already."""
+        known = self.__dict__.get("squared")
+        return self.measure(V) if known is None else known.apply(V)
 
     @property
     def unit_squared(self) -> float:

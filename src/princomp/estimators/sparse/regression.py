@@ -13,7 +13,8 @@ from princomp.certificates import regression_stationarity
 from princomp.estimators.sparse.penalised import weigh_and_fit
 from princomp.estimators.sparse.problem import Found, Problem
 from princomp.result import Result, measured
-from princomp.solvers import amanpg, one_shot, regression, scatter
+from princomp.solvers import amanpg, one_shot, regression
+from princomp.solvers.scatter import Data, of_array
 
 Array = NDArray[Any]
 
@@ -24,7 +25,9 @@ RIDGE = 1e-6  # of the leading eigenvalue, if nothing else is asked for
 def solve(problem: Problem) -> Found:
     """Return what the regression formulation finds."""
     given, square = problem.parameters, problem.unit_squared
-    S = _scatter(problem)
+    S = problem.scatter
+    if isinstance(S, Data):  # many products will be made
+        S = of_array(S.X)
     values, V = leading = S.leading(problem.k, problem.rng)
     ridge = RIDGE * float(values[0]) if given["ridge"] is None else float(given["ridge"]) * square
     if not ridge >= 0:
@@ -67,12 +70,6 @@ def solve(problem: Problem) -> Found:
         B_given, objective = as_given(B), as_given(as_given(result.objective))
         return Found(B, {"A": A, "B": B_given}, float(objective), result, as_given(alpha))
     return Found(B, {"A": A, "B": B}, float(as_given(result.objective)), result, as_given(alpha))
-
-
-def _scatter(problem: Problem) -> scatter.Scatter:
-    if problem.S is not None:
-        return scatter.Matrix(problem.S)
-    return scatter.of_rows(problem.rows) if problem.array is None else scatter.of_array(problem.array)
 
 
 def _one_for_all(nonzeros: Any) -> bool:
