@@ -13,7 +13,7 @@ from princomp.datasets import load_pitprops, load_wine
 from princomp.result import run
 from princomp.solvers import cardinality as solver
 from princomp.solvers import exchange
-from princomp.solvers.deflation import Deflated, deflation
+from princomp.solvers.deflation import deflated
 from princomp.solvers.exchange import Units
 from princomp.solvers.scatter import Data, Matrix, Scatter
 
@@ -135,7 +135,7 @@ def test_exchanges_that_help_are_told_exactly(kind):
         S, count = problem(kind, seed)
         p = len(S)
         which = np.sort(np.random.default_rng(seed).permutation(p)[:count])
-        A = Deflated(Matrix(S), deflation("schur", p))
+        A = deflated(Matrix(S), "schur")
         values, vectors = np.linalg.eigh(S[np.ix_(which, which)])
         reach = exchange._reach(A, plain(p), which, S[which], values, vectors)
         for out, into in itertools.product(range(count), range(p)):
@@ -156,7 +156,7 @@ def test_compiled_search_equals_its_twins(kind):
         S, count = problem(kind, seed)
         p = len(S)
         units = plain(p, forced=[1])
-        A = Deflated(Matrix(S), deflation("schur", p))
+        A = deflated(Matrix(S), "schur")
         which = np.unique(np.append(np.random.default_rng(seed).permutation(p)[:count], 1))
         value, features, loadings, settled = exchange.exchanged(A, units, which, 100)
         how = {"rounds": 100, "helps": exchange.HELPS, "small": exchange.SMALL}
@@ -256,13 +256,13 @@ def test_the_fewest_features_that_keep_a_share():
 def test_each_component_is_the_best_on_what_is_left(kind):
     S = load_pitprops().correlation
     result = fit(S, 5, k=4, kind=kind)
-    left = deflation(kind, 13)
+    left = deflated(Matrix(S), kind)
     for v, captured, upper in zip(result.value["found"].T, result.value["captured"], result.value["upper"]):
-        A = left.matrix(S)
+        A = left.matrix
         assert v @ A @ v == pytest.approx(captured, rel=1e-9)
         assert captured == pytest.approx(best(A, 5), rel=1e-9)
         assert upper >= best(A, 5)
-        left = left.without(partial(np.matmul, S), v)
+        left = left.without(v)
     assert result.objective == pytest.approx(13 - result.value["captured"].sum(), rel=1e-12)
     assert result.certificate.residual <= 1e-12
 
@@ -281,12 +281,12 @@ def test_deflated_data_are_those_of_the_deflated_matrix(kind):
     X = rng.normal(size=(15, 7))
     found = rng.normal(size=(7, 3))
     found /= np.linalg.norm(found, axis=0)
-    left = deflation(kind, 7)
+    left = deflated(Matrix(X.T @ X), kind)
     for x in found.T:
-        left = left.without(partial(np.matmul, X.T @ X), x)
+        left = left.without(x)
     after, rounding = remainder_of_rows(X, found, kind)
-    np.testing.assert_allclose(after.T @ after, left.matrix(X.T @ X), atol=1e-12)
-    np.testing.assert_allclose(remainder(X.T @ X, found, kind)[0], left.matrix(X.T @ X), atol=1e-12)
+    np.testing.assert_allclose(after.T @ after, left.matrix, atol=1e-12)
+    np.testing.assert_allclose(remainder(X.T @ X, found, kind)[0], left.matrix, atol=1e-12)
     assert 0 < rounding < 1e-9
 
 
@@ -306,7 +306,7 @@ def test_the_bound_holds_for_every_count_and_is_exact_at_the_ends():
     for kind, seed in itertools.product(PROBLEMS, range(3)):
         S, _ = problem(kind, seed)
         p = len(S)
-        A = Deflated(Matrix(S), deflation("schur", p))
+        A = deflated(Matrix(S), "schur")
         bounds = [solver.upper_bound(A, plain(p), count) for count in range(1, p + 1)]
         assert all(bound >= best(S, count) * (1 - 1e-14) for count, bound in enumerate(bounds, start=1))
         assert bounds[0] == pytest.approx(S.diagonal().max(), rel=1e-11)
@@ -383,8 +383,7 @@ def test_deflation_of_any_size(kind, size):
     X = np.random.default_rng(0).standard_normal((30, 5))
     S = X.T @ X / 30
     x = np.array([0.6, 0.0, 0.8, 0.0, 0.0])
-    usual = deflation(kind, 5).without(lambda V: S @ V, x).matrix(S)
-    sized = deflation(kind, 5).without(lambda V: (size * S) @ V, x).matrix(size * S)
+    usual, sized = (deflated(Matrix(times * S), kind).without(x).matrix for times in (1.0, size))
     np.testing.assert_allclose(sized / size, usual, atol=1e-12)
     if kind != "hotelling":
         assert abs(x @ sized @ x) <= 1e-12 * size

@@ -11,7 +11,7 @@ from princomp.datasets import load_pitprops
 from princomp.estimators.explained import explained_variance, orthogonalised
 from princomp.result import run
 from princomp.solvers import constrained as solver
-from princomp.solvers.deflation import deflation
+from princomp.solvers.deflation import deflated
 from princomp.solvers.scatter import Matrix, Passes
 
 KINDS = ("hotelling", "projection", "schur", "generalised")
@@ -157,13 +157,13 @@ def test_the_objective_never_rises_and_is_that_of_the_answer(kind):
     last = states[-1]
     V = solver.components(last.value, 4)
     assert (np.abs(V).sum(axis=0) <= bounds * (1 + 1e-12)).all()
-    taken, deflated, residuals = 0.0, deflation(kind, 13), []
+    taken, left, residuals = 0.0, deflated(Matrix(S), kind), []
     for v, bound in zip(V.T, bounds):
-        matrix = deflated.matrix(S)
+        matrix = left.matrix
         taken += v @ matrix @ v
         if kind != "hotelling":  # whose steps are shorter, because its S is not positive semidefinite
             residuals.append(np.linalg.norm(solver.maximiser(matrix @ v, bound) - v))
-        deflated = deflated.without(product(S), v)
+        left = left.without(v)
     assert last.objective == pytest.approx(13 - taken, rel=1e-10)
     assert last.residual <= 1e-8
     if residuals:
@@ -289,26 +289,27 @@ def test_deflation_is_that_of_the_formulae(kind):
     S = covariance(5, 9)
     xs = rng.normal(size=(4, 9))
     xs /= np.linalg.norm(xs, axis=1, keepdims=True)
-    deflated = deflation(kind, 9)
+    left = deflated(Matrix(S), kind)
     for x in xs:
-        deflated = deflated.without(product(S), x)
+        left = left.without(x)
     expected = deflated_twin(S, xs, kind)
     V = rng.normal(size=(9, 2))
-    np.testing.assert_allclose(deflated.matrix(S), expected, atol=1e-12)
-    np.testing.assert_allclose(deflated.apply(product(S), V), expected @ V, atol=1e-12)
-    np.testing.assert_allclose(deflated.diagonal(np.diag(S)), np.diag(expected), atol=1e-12)
+    np.testing.assert_allclose(left.matrix, expected, atol=1e-12)
+    np.testing.assert_allclose(left.apply(V), expected @ V, atol=1e-12)
+    np.testing.assert_allclose(left.times(V.T), V.T @ expected, atol=1e-12)
+    np.testing.assert_allclose(left.diagonal, np.diag(expected), atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_deflation_by_nothing_changes_nothing(kind):
     S = np.diag([2.0, 1.0, 0.0])
-    first = deflation(kind, 3).without(product(S), np.array([1.0, 0, 0]))
+    first = deflated(Matrix(S), kind).without(np.array([1.0, 0, 0]))
     for x in ([0.0, 0, 0], [0.0, 0, 1], [1.0, 0, 0]):
-        again = first.without(product(S), np.array(x))
+        again = first.without(np.array(x))
         assert np.isfinite(again.left).all()
-        np.testing.assert_allclose(again.matrix(S), np.diag([0.0, 1, 0]), atol=1e-15)
+        np.testing.assert_allclose(again.matrix, np.diag([0.0, 1, 0]), atol=1e-15)
 
 
 def test_an_unknown_deflation_is_refused():
     with pytest.raises(ValueError, match="hotelling, projection, schur, generalised"):
-        deflation("wielandt", 3)
+        deflated(Matrix(np.eye(3)), "wielandt")

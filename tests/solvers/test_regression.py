@@ -12,7 +12,7 @@ from princomp.datasets import load_pitprops
 from princomp.penalties import L1
 from princomp.result import run
 from princomp.solvers import amanpg, one_shot, regression, scatter
-from princomp.solvers.regression_face import Face
+from princomp.solvers.regression_reduced import ReducedObjective
 
 PITPROPS = load_pitprops().correlation
 ALPHA = np.array([0.06, 0.16, 0.1, 0.5, 0.5, 0.5])
@@ -249,18 +249,18 @@ def test_products_with_few_nonzeros_equal_their_twins(dtype, tolerance):
 def test_compiled_steps_equal_their_twins(ridge, steps, monkeypatch):
     S = scatter.of_array(random_data(300, 60, seed=3)).S
     B = np.where(np.arange(60)[:, None] % 5 < 2, regression.soft(np.linalg.eigh(S)[1][:, -4:], 0.05), 0.0)
-    square, own = (0.0, 1.0) if np.isinf(ridge) else (1.0, ridge)
-    step = 1 / (2 * square * np.linalg.norm(S, 2) + 2 * own)
+    on_fit, on_ridge = (0.0, 1.0) if np.isinf(ridge) else (1.0, ridge)
+    step = 1 / (2 * on_fit * np.linalg.norm(S, 2) + 2 * on_ridge)
     part = scatter.Squares(S, S @ S, 60)
-    face = Face(part, part, np.full(4, 0.1), square, own, step)
-    slow, settled = face.descend(face.at(B), steps)
+    reduced = ReducedObjective(part, part, np.full(4, 0.1), on_fit, on_ridge, step)
+    slow, settled = reduced.descend(reduced.at(B), steps)
     for name in ("LARGE", "MANY"):
         monkeypatch.setattr(scatter, name, 0)
     assert part.compiled(B) is not None
-    fast, too = face.descend(face.at(B), steps)
+    fast, too = reduced.descend(reduced.at(B), steps)
     assert too == settled
     assert np.abs(fast.B - slow.B).max() <= 1e-9 * np.abs(slow.B).max()
-    assert fast.value < face.at(B).value
+    assert fast.value < reduced.at(B).value
 
 
 def test_few_rows_out_of_memory_take_one_pass(monkeypatch):

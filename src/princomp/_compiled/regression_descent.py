@@ -1,6 +1,7 @@
-"""Proximal gradient steps of `princomp.solvers.regression_face` where B has few nonzeros: zeros cost nothing.
+"""Proximal gradient steps of `princomp.solvers.regression_reduced` where B has few nonzeros: zeros cost nothing.
 
-Matrices with one row for each component, so that rows of S and SS are added to rows. Twins: `Face.descend`, S @ B.
+Matrices with one row for each component, so that rows of S and SS are added to rows. Twins: S @ B, and
+`ReducedObjective.descend`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def _add_rows(S: Array, T: Array, B: Array, SB: Array, TB: Array) -> None:
 
 
 @kernel
-def _evaluate(B: Array, SB: Array, TB: Array, alpha: Array, square: float, own: float, rank: float, SA: Array) -> float:
+def _evaluate(
+    B: Array, SB: Array, TB: Array, alpha: Array, on_fit: float, on_ridge: float, rank: float, SA: Array
+) -> float:
     """Return the objective; put S A into SA."""
     k, w = B.shape
     G = np.zeros((k, k))
@@ -57,7 +60,7 @@ def _evaluate(B: Array, SB: Array, TB: Array, alpha: Array, square: float, own: 
                 quadratic += b * SB[a, i]
                 length += b * b
                 penalty += abs(b)
-        value += square * quadratic + own * length + alpha[a] * penalty
+        value += on_fit * quadratic + on_ridge * length + alpha[a] * penalty
     SA[:] = 0.0
     for a in range(k):
         for b in range(k):
@@ -68,11 +71,13 @@ def _evaluate(B: Array, SB: Array, TB: Array, alpha: Array, square: float, own: 
 
 
 @kernel
-def _proximal(B: Array, SB: Array, SA: Array, alpha: Array, square: float, own: float, step: float, new: Array) -> None:
+def _proximal(
+    B: Array, SB: Array, SA: Array, alpha: Array, on_fit: float, on_ridge: float, step: float, new: Array
+) -> None:
     for a in range(B.shape[0]):
         threshold = step * alpha[a]
         for i in range(B.shape[1]):
-            v = B[a, i] - 2.0 * step * (square * SB[a, i] - SA[a, i] + own * B[a, i])
+            v = B[a, i] - 2.0 * step * (on_fit * SB[a, i] - SA[a, i] + on_ridge * B[a, i])
             new[a, i] = v - min(max(v, -threshold), threshold)
 
 
@@ -95,8 +100,8 @@ def _descend(
     T: Array,
     B: Array,
     alpha: Array,
-    square: float,
-    own: float,
+    on_fit: float,
+    on_ridge: float,
     steps: int,
     slow: float,
     slow_steps: int,
@@ -108,7 +113,7 @@ def _descend(
     here, S_here, T_here = B, np.zeros_like(B), np.zeros_like(B)
     _add_rows(S, T, here, S_here, T_here)
     SA = np.empty_like(B)
-    value = _evaluate(here, S_here, T_here, alpha, square, own, rank, SA)
+    value = _evaluate(here, S_here, T_here, alpha, on_fit, on_ridge, rank, SA)
     before, S_before, T_before = here, S_here, T_here
     weight, step, few = 1.0, least, 0
     for _ in range(steps):
@@ -121,19 +126,19 @@ def _descend(
                 start = ((1.0 + push) * here - push * before).astype(B.dtype)
                 S_start = ((1.0 + push) * S_here - push * S_before).astype(B.dtype)
                 T_start = ((1.0 + push) * T_here - push * T_before).astype(B.dtype)
-                _evaluate(start, S_start, T_start, alpha, square, own, rank, SA)
+                _evaluate(start, S_start, T_start, alpha, on_fit, on_ridge, rank, SA)
             else:
                 start, S_start = here, S_here
-                _evaluate(here, S_here, T_here, alpha, square, own, rank, SA)
-            _proximal(start, S_start, SA, alpha, square, own, step, there)
+                _evaluate(here, S_here, T_here, alpha, on_fit, on_ridge, rank, SA)
+            _proximal(start, S_start, SA, alpha, on_fit, on_ridge, step, there)
             S_there, T_there = np.zeros_like(B), np.zeros_like(B)
             _add_rows(S, T, there, S_there, T_there)
             bend, length = _bend(start, there, S_start, S_there)
-            curvature = 2.0 * (square * bend / length + own) if length > 0.0 else 0.0
+            curvature = 2.0 * (on_fit * bend / length + on_ridge) if length > 0.0 else 0.0
             if step * curvature > 1.0 and step > least:
                 step = max(caution / curvature, least)
                 continue
-            reached = _evaluate(there, S_there, T_there, alpha, square, own, rank, SA)
+            reached = _evaluate(there, S_there, T_there, alpha, on_fit, on_ridge, rank, SA)
             if reached > value and push > 0.0:
                 push, weight = 0.0, 1.0
                 continue
@@ -162,8 +167,8 @@ def descend(
     B: Array,
     *,
     alpha: Array,
-    square: float,
-    own: float,
+    on_fit: float,
+    on_ridge: float,
     steps: int,
     slow: float,
     slow_steps: int,
@@ -175,7 +180,9 @@ def descend(
     """Return B (w, k) after some steps, and whether the last one gained little."""
     across = np.ascontiguousarray(B.T.astype(S.dtype))
     weights = np.ascontiguousarray(alpha, np.float64)
-    found, settled = _descend(S, T, across, weights, square, own, steps, slow, slow_steps, rank, least, caution, growth)
+    found, settled = _descend(
+        S, T, across, weights, on_fit, on_ridge, steps, slow, slow_steps, rank, least, caution, growth
+    )
     return found.T, settled
 
 
@@ -189,7 +196,7 @@ def two_products(S: Array, T: Array, B: Array) -> tuple[Array, Array]:
 
 def warm_up() -> None:
     """Compile."""
-    how: dict[str, Any] = {"square": 1.0, "own": 1.0, "steps": 2, "slow": 0.0, "slow_steps": 1}
+    how: dict[str, Any] = {"on_fit": 1.0, "on_ridge": 1.0, "steps": 2, "slow": 0.0, "slow_steps": 1}
     how |= {"rank": 0.0, "least": 0.1, "caution": 0.9, "growth": 1.1}
     for dtype in (np.float32, np.float64):
         square = np.eye(2, dtype=dtype)

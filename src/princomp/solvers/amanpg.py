@@ -217,14 +217,8 @@ def sparse_pca(
 
     Parameters
     ----------
-    scatter : Scatter
-        S = X'X.
-    value : mapping
-        From `princomp.solvers.regression.start` or ``begin_at``, or of an earlier state.
-    alpha : (k,) array
-        Weights of the l1 norms.
-    ridge : float
-        From 0 to infinity.
+    scatter, value, alpha, ridge
+        As in `princomp.solvers.regression.block`.
     gamma : float
         Backtracking.
     steps : int
@@ -235,15 +229,15 @@ def sparse_pca(
     State
         ``value["A"]``, ``["B"]`` (p, k), ``["lowest"]``, ``["largest"]``, ``["iteration"]``.
     """
-    square, own = weights(ridge)
+    on_fit, on_ridge = weights(ridge)
     largest = max(float(value["largest"]), np.finfo(float).tiny)
-    left = Side(Stiefel(), Zero(), A_STEP / (largest if square else largest**2))
-    right = Side(Euclidean(), ColumnL1(alpha), 1 / (2 * square * (1 + 1e-6) * largest + 2 * own))
+    left = Side(Stiefel(), Zero(), A_STEP / (largest if on_fit else largest**2))
+    right = Side(Euclidean(), ColumnL1(alpha), 1 / (2 * on_fit * (1 + 1e-6) * largest + 2 * on_ridge))
     times_a, times_b = _remembering(scatter.apply), _remembering(scatter.apply)
     smooth = Smooth(
-        lambda A, B: square * np.vdot(B, times_b(B)) - 2 * np.vdot(A, times_b(B)) + own * np.vdot(B, B),
+        lambda A, B: on_fit * np.vdot(B, times_b(B)) - 2 * np.vdot(A, times_b(B)) + on_ridge * np.vdot(B, B),
         lambda A, B: -2 * times_b(B),
-        lambda A, B: 2 * (square * times_b(B) - times_a(A) + own * B),
+        lambda A, B: 2 * (on_fit * times_b(B) - times_a(A) + on_ridge * B),
     )
 
     def measure(A: Array, B: Array) -> float:

@@ -376,14 +376,14 @@ def _finish(
         v, lower, upper = proof.vector, proof.value, proof.upper
         nodes, seconds = proof.nodes, proof.seconds
     else:
-        rounding = rounding_in(squares, value["found"], _images(A, value["found"]), A.by.kind)
+        rounding = rounding_in(squares, value["found"], _images(A, value["found"]), A.kind)
         if v.any():
             # A negative variance taken away by "hotelling" would raise the eigenvalues.
             known = largest if (value["captured"] >= 0).all() else np.inf
             upper = upper_bound(A, units, count, known) + rounding
         else:  # what is left is rounding, but that is not nothing
             upper = len(v) * NOTHING * float(squares.max()) + rounding
-    after = A.without(v).by
+    after = A.without(v)
     more = {"captured": lower, "upper": max(lower, upper), "counts": count, "nodes": nodes, "seconds": seconds}
     return {
         "found": np.column_stack([value["found"], v]),
@@ -398,8 +398,8 @@ def _finish(
 
 def _images(A: Deflated, found: Array) -> Array:
     """Return S times the components found, (p, j), from what "schur" has made of them: S is not read again."""
-    left, right = A.by.left, A.by.right
-    if A.by.kind != "schur":
+    left, right = A.left, A.right
+    if A.kind != "schur":
         return found
     overlap = np.triu(right.T @ found, 1)  # with those before
     images: Array = right + left @ overlap
@@ -422,12 +422,12 @@ def upper_bound(A: Deflated, units: Units, count: int, largest: float = np.inf) 
     --------
     >>> import numpy as np
     >>> from princomp.solvers.cardinality import upper_bound
-    >>> from princomp.solvers.deflation import Deflated, deflated
+    >>> from princomp.solvers.deflation import deflated
     >>> from princomp.solvers.exchange import Units
     >>> from princomp.solvers.scatter import Matrix
     >>> S = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]])
     >>> none = np.zeros(3, dtype=bool)
-    >>> A = Deflated(Matrix(S), deflation("schur", 3))
+    >>> A = deflated(Matrix(S), "schur")
     >>> [round(upper_bound(A, Units(None, none), count), 6) for count in (1, 2, 3)]
     [2.0, 3.0, 3.062443]
     """

@@ -139,7 +139,7 @@ def constrained(
 
 def _finish(A: Deflated, value: Value, v: Array, captured: float, worst: float) -> Value:
     """Return what changes when v is done."""
-    after = A.by.without(A.scatter.apply, v)
+    after = A.without(v)
     return {
         "found": np.column_stack([value["found"], v]),
         "captured": np.append(value["captured"], captured),
@@ -153,21 +153,18 @@ def _finish(A: Deflated, value: Value, v: Array, captured: float, worst: float) 
 
 def _starts(A: Deflated, bound: float, count: int, component: int) -> Array:
     """Return feasible starting points, (p, m); a single zero one if nothing is left."""
-    squares, p = A.scatter.diagonal, A.scatter.features
-    negligible = NOTHING * float(squares.max())
-    if A.by.diagonal(squares).max() <= negligible:
+    p, negligible = A.scatter.features, NOTHING * float(A.scatter.diagonal.max())
+    if A.diagonal.max() <= negligible:
         return np.zeros((p, 1))
     _, lead = roughly(A.apply, p, 1, np.random.default_rng(component), tol=START_RESIDUAL, most=START_PRODUCTS)
-    columns = [maximiser(lead[:, 0], bound)]
-    pivots = replace(A.by, kind="schur")
+    columns, pivots = [maximiser(lead[:, 0], bound)], replace(A, kind="schur")
     for _ in range(min(count, p)):
-        diagonal = pivots.diagonal(squares)
-        if diagonal.max() <= negligible:
+        if pivots.diagonal.max() <= negligible:
             break
         axis = np.zeros(p)
-        axis[int(np.argmax(diagonal))] = 1.0
+        axis[int(np.argmax(pivots.diagonal))] = 1.0
         columns.append(axis)
-        pivots = pivots.without(A.scatter.apply, axis)
+        pivots = pivots.without(axis)
     return np.column_stack(columns)
 
 

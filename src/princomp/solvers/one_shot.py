@@ -39,34 +39,25 @@ def start(scatter: Scatter, k: int, rng: np.random.Generator) -> Value:
 def one_shot(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> Iterator[State]:
     """Yield states that converge to the regressions, all components at once.
 
-    Parameters
-    ----------
-    scatter : Scatter
-        S = X'X.
-    value : mapping
-        From `start`, or of an earlier state.
-    alpha : (k,) array
-        Weights of the l1 norms.
-    ridge : float
-        From 0 to infinity.
+    The parameters are those of `princomp.solvers.regression.block`.
 
     Yields
     ------
     State
         ``value["A"]`` = V, ``["B"]``, ``["SA"]``, ``["SB"]``, and the point before, with the momentum of each column.
     """
-    square, own = weights(ridge)
+    on_fit, on_ridge = weights(ridge)
     A, SA, B, SB, before, S_before, momentum = (
         value[name] for name in ("A", "SA", "B", "SB", "before", "S before", "momentum")
     )
     iteration = int(value["iteration"])
-    step = 1 / max(2 * square * (1 + 1e-6) * float(value["largest"]) + 2 * own, np.finfo(float).tiny)
+    step = 1 / max(2 * on_fit * (1 + 1e-6) * float(value["largest"]) + 2 * on_ridge, np.finfo(float).tiny)
     while True:
         for _ in range(STEPS):
             following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
             push = (momentum - 1) / following
             Y, SY = B + push * (B - before), SB + push * (SB - S_before)
-            new = soft(Y - 2 * step * (square * SY - SA + own * Y), step * alpha)
+            new = soft(Y - 2 * step * (on_fit * SY - SA + on_ridge * Y), step * alpha)
             uphill = ((Y - new) * (new - B)).sum(axis=0) > 0  # the momentum of these columns leads the wrong way
             before, S_before, momentum = B, SB, np.where(uphill, 1.0, following)
             B, SB = new, scatter.apply(new)

@@ -10,7 +10,7 @@ For given B the best A is polar(SB), the orthonormal polar factor. That leaves a
 and zeros of B are fixed. It is lowered by proximal gradient steps, and, once these gain little, by truncated Newton
 steps on the entries that are not zero, with a line search that may set further ones to zero. Proximal steps alone would
 be slow, because a rotation of A and B together changes F by very little; Newton steps see that curvature. All but one
-step in many touch few rows of B alone (`princomp.solvers.regression_face`): A is formed once for each state.
+step in many touch few rows of B alone (`princomp.solvers.regression_reduced`): A is formed once for each state.
 
 F has many local minima that differ by such rotations. With A'A = I it is a sum over components,
 F = sum_j b_j'S b_j - 2 a_j'S b_j + ridge |b_j|^2 + alpha_j |b_j|_1. So, before the Newton steps, a minimum has rivals:
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from princomp.certificates.regression import soft, stationarity, weights
 from princomp.result import State, Value
-from princomp.solvers.regression_face import RANK, Face
+from princomp.solvers.regression_reduced import RANK, ReducedObjective
 from princomp.solvers.scatter import Part, Scatter
 
 Array = NDArray[Any]
@@ -36,8 +36,8 @@ Array = NDArray[Any]
 PLAIN_STEPS = 100  # proximal steps to a state, at the most
 NEWTON_STEPS = 8  # Newton steps to a state, at the most
 EASE = 0.1  # what a state's Newton steps leave of the residual, at the least
-ROUGH = 2e-5  # residual above which steps may be made in single precision
-ROUGHER = 1e-3  # and so may the states themselves
+# Residuals above which steps, and the states themselves, may be made in single precision, which has some 6e-8.
+STEPS_IN_SINGLE, STATES_IN_SINGLE = 2e-5, 1e-3
 MARGIN = 0.95  # rows are at hand whose gradient is at least this share of what makes them differ from zero
 MOST = 0.8  # from this share of all rows on, take them all
 WASTE = 1.2  # rows at hand may be this many times those wanted
@@ -50,9 +50,9 @@ RIVALS = 2
 
 def objective(A: Array, B: Array, SB: Array, alpha: Array, ridge: float) -> float:
     """Return F(A, B), with SB = S B."""
-    square, own = weights(ridge)
+    on_fit, on_ridge = weights(ridge)
     penalty = float((alpha * np.abs(B).sum(axis=0)).sum())
-    return square * float(np.vdot(B, SB)) - 2 * float(np.vdot(A, SB)) + own * float(np.vdot(B, B)) + penalty
+    return on_fit * float(np.vdot(B, SB)) - 2 * float(np.vdot(A, SB)) + on_ridge * float(np.vdot(B, B)) + penalty
 
 
 def polar(M: Array, near: Array) -> Array:
@@ -85,22 +85,7 @@ def start(
     With ``n_init`` above 1, as many starts less one, polar(S G) of Gaussian G, are tried too, each until its zeros
     have settled, and the lowest objective is continued.
 
-    Parameters
-    ----------
-    scatter : Scatter
-        S = X'X.
-    k : int
-        Number of components, at most p.
-    alpha : (k,) array
-        Weights of the l1 norms.
-    ridge : float
-        From 0 to infinity.
-    n_init : int
-        Number of starts.
-    rng : Generator
-        For the starts beyond the first.
-    leading : (values, vectors), optional
-        The k leading eigenpairs of S, if they are known.
+    ``leading`` are the k leading eigenpairs of S, if they are known; the other parameters are those of `block`.
 
     Returns
     -------
@@ -184,14 +169,14 @@ class _Walk:
 
     def __init__(self, scatter: Scatter, alpha: Array, ridge: float, largest: float) -> None:
         self.scatter, self.alpha, self.ridge = scatter, alpha, ridge
-        self.square, self.own = weights(ridge)
-        self.size = 1 / max(2 * self.square * LARGER * largest + 2 * self.own, np.finfo(float).tiny)
+        self.on_fit, self.on_ridge = weights(ridge)
+        self.size = 1 / max(2 * self.on_fit * LARGER * largest + 2 * self.on_ridge, np.finfo(float).tiny)
         self._parts: dict[bool, tuple[Array, Part]] = {}
 
     def step(self, value: Value) -> Value:
         """Return the value after some steps on the rows and columns that matter."""
         B, SA, SB, rows = (value[name] for name in ("B", "SA", "SB", "rows"))
-        ahead = B - 2 * self.size * (self.square * SB - SA + self.own * B)
+        ahead = B - 2 * self.size * (self.on_fit * SB - SA + self.on_ridge * B)
         new = soft(ahead, self.size * self.alpha)
         settled, residual = bool(value["settled"]), float(value["residual"])
         B = np.zeros_like(new)
@@ -199,22 +184,22 @@ class _Walk:
             columns = np.flatnonzero(new.any(axis=0))
             rows = _rows(rows, new, np.abs(ahead) >= MARGIN * self.size * self.alpha)
             here = np.ix_(rows, columns)
-            face = self._face(rows, columns, residual)
-            point = face.at(new[here])
+            reduced = self._reduced(rows, columns, residual)
+            point = reduced.at(new[here])
             if settled:
-                point = face.polish(point, NEWTON_STEPS, EASE * residual)
+                point = reduced.polish(point, NEWTON_STEPS, EASE * residual)
             else:
                 steps = min(PLAIN_STEPS, 10 * 2 ** int(value["iteration"]))
-                point, settled = face.descend(point, steps)
+                point, settled = reduced.descend(point, steps)
             B[here] = point.B
-        roughly = residual > ROUGHER
+        roughly = residual > STATES_IN_SINGLE
         SB = self.scatter.combine(rows, B[rows].T, roughly=roughly).T if B.any() else np.zeros_like(B)
         return self._at(dict(value) | {"B": B, "SB": SB, "rows": rows, "settled": np.array(settled)}, roughly=roughly)
 
     def rival(self, value: Value) -> Value:
         """Return the better of where we are and of where a rotation of the worst half of the components leads."""
         left, A, B, SB = int(value["rivals"]) - 1, value["A"].copy(), value["B"].copy(), value["SB"]
-        parts = self.square * (B * SB).sum(axis=0) + self.own * (B * B).sum(axis=0) - 2 * (A * SB).sum(axis=0)
+        parts = self.on_fit * (B * SB).sum(axis=0) + self.on_ridge * (B * B).sum(axis=0) - 2 * (A * SB).sum(axis=0)
         parts += self.alpha * np.abs(B).sum(axis=0)
         worst = np.argsort(parts)[-max(2, (len(parts) + 1) // 2) :]
         turn = np.linalg.qr(np.random.default_rng(left).standard_normal((len(worst), len(worst))))[0]
@@ -241,10 +226,10 @@ class _Walk:
             "iteration": value["iteration"] + 1,
         }
 
-    def _face(self, rows: Array, columns: Array, residual: float) -> Face:
+    def _reduced(self, rows: Array, columns: Array, residual: float) -> ReducedObjective:
         rough = self._part(rows, True)
-        part = rough if residual > ROUGH else self._part(rows, False)
-        return Face(part, rough, self.alpha[columns], self.square, self.own, self.size)
+        part = rough if residual > STEPS_IN_SINGLE else self._part(rows, False)
+        return ReducedObjective(part, rough, self.alpha[columns], self.on_fit, self.on_ridge, self.size)
 
     def _part(self, rows: Array, roughly: bool) -> Part:
         known = self._parts.get(roughly)

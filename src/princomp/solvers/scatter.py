@@ -32,6 +32,7 @@ from princomp._compiled import kernels
 from princomp._threads import interruptible
 from princomp.data import Centered, budget, statistics
 from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
+from princomp.solvers.krylov import orthonormal
 from princomp.solvers.leading import roughly
 
 Array = NDArray[Any]
@@ -398,9 +399,7 @@ def _padded(J: Array, B: Array, p: int) -> Array:
 
 def _complete(values: Array, V: Array, k: int, p: int) -> tuple[Array, Array]:
     """Return k eigenpairs, those missing with value 0 and vectors orthonormal to the others."""
-    found = V.shape[1]
-    if found >= k:
+    missing = k - V.shape[1]
+    if missing <= 0:
         return values, V
-    axes = np.eye(p, min(p, k + found))
-    Q, _, _ = np.linalg.svd(axes - V @ (V.T @ axes), full_matrices=False)
-    return np.concatenate([values, np.zeros(k - found)]), np.hstack([V, Q[:, : k - found]])
+    return np.append(values, np.zeros(missing)), np.hstack([V, orthonormal(np.eye(p, missing), V)])

@@ -37,7 +37,7 @@ RANK = 1e-10  # singular values below this share of the largest count as zero
 
 @dataclass(frozen=True)
 class Point:
-    """B on the face, and what follows from it; SB = A P with P = Q diag(s) Q'."""
+    """B on the reduced, and what follows from it; SB = A P with P = Q diag(s) Q'."""
 
     B: Array
     SB: Array
@@ -50,18 +50,18 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Face:
+class ReducedObjective:
     """The objective, A eliminated, for some rows and columns of B, the others being zero.
 
-    ``part`` gives products, ``rough`` those with the Hessian, whose last digits do not matter; ``square`` and ``own``
-    are the weights of tr(B'SB) and |B|^2, ``step`` the size of a proximal step.
+    ``part`` gives products, ``rough`` those with the Hessian, whose last digits do not matter; tr(B'SB) has the weight
+    ``on_fit``, |B|^2 ``on_ridge``; ``step`` is the size of a proximal step.
     """
 
     part: Part
     rough: Part
     alpha: Array
-    square: float
-    own: float
+    on_fit: float
+    on_ridge: float
     step: float
 
     def at(self, B: Array) -> Point:
@@ -73,7 +73,7 @@ class Face:
         s = np.sqrt(np.maximum(squares, 0.0))
         live = s > np.sqrt(RANK) * s[-1]
         inverse = (Q * np.divide(1.0, s, out=np.zeros_like(s), where=live)) @ Q.T
-        smooth = self.square * float(np.vdot(B, SB)) - 2 * float(s.sum()) + self.own * float(np.vdot(B, B))
+        smooth = self.on_fit * float(np.vdot(B, SB)) - 2 * float(s.sum()) + self.on_ridge * float(np.vdot(B, B))
         penalty = float(self.alpha @ np.abs(B).sum(axis=0))
         return Point(B, SB, SSB, SSB @ inverse, s, Q, inverse, smooth + penalty)
 
@@ -86,14 +86,14 @@ class Face:
 
     def gradient(self, here: Point) -> Array:
         """Return the gradient of all but the penalty."""
-        return 2 * (self.square * here.SB - here.SA + self.own * here.B)
+        return 2 * (self.on_fit * here.SB - here.SA + self.on_ridge * here.B)
 
     def residual(self, here: Point) -> float:
         """Return what the residual is if nothing but these rows and columns matters."""
         size = 2 * float(np.linalg.norm(here.SA))
         if size == 0:
             return 0.0
-        step = 1 / (2 * self.square * float(np.linalg.norm(here.SA, axis=0).max()) + 2 * self.own)
+        step = 1 / (2 * self.on_fit * float(np.linalg.norm(here.SA, axis=0).max()) + 2 * self.on_ridge)
         moved = soft(here.B - step * self.gradient(here), step * self.alpha) - here.B
         return float(np.linalg.norm(moved)) / (step * size)
 
@@ -107,7 +107,7 @@ class Face:
         sums = here.s[:, None] + here.s
         turn = here.Q @ ((here.Q.T @ (C - C.T) @ here.Q) / np.where(sums > 0, sums, 1.0)) @ here.Q.T
         S_dA = here.SA @ (turn - C @ here.inverse) + SSD @ here.inverse
-        return 2 * (self.square * SD - S_dA + self.own * D)
+        return 2 * (self.on_fit * SD - S_dA + self.on_ridge * D)
 
     def proximal(self, here: Point, step: float = 0.0) -> Point:
         """Return the point after one proximal gradient step, by default of a size that is always safe."""
@@ -121,7 +121,7 @@ class Face:
         tr(B'SB) + ridge |B|^2 is concave, so a step is short enough if it suits the curvature of these along it.
         """
         if isinstance(self.part, Squares) and (compiled := self.part.compiled(here.B)) is not None:
-            how = {"alpha": self.alpha, "square": self.square, "own": self.own, "steps": steps}
+            how = {"alpha": self.alpha, "on_fit": self.on_fit, "on_ridge": self.on_ridge, "steps": steps}
             how |= {"slow": SLOW, "slow_steps": SLOW_STEPS}
             how |= {"rank": RANK, "least": self.step, "caution": CAUTION, "growth": GROWTH}
             B, settled = compiled.descend(self.part.S, self.part.T, here.B, **how)
@@ -153,7 +153,7 @@ class Face:
         """Return the curvature of tr(B'SB) + ridge |B|^2 along a step."""
         D = there.B - here.B
         square = float(np.vdot(D, D))
-        return 2 * (self.square * float(np.vdot(D, there.SB - here.SB)) / square + self.own) if square > 0 else 0.0
+        return 2 * (self.on_fit * float(np.vdot(D, there.SB - here.SB)) / square + self.on_ridge) if square > 0 else 0.0
 
     def polish(self, here: Point, steps: int, enough: float) -> Point:
         """Return the point after Newton steps, each but the first after a proximal one, until the residual is small."""
