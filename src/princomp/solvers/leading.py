@@ -117,15 +117,14 @@ def of_data(X: Centered, total: float, measure: Callable[[Array], certificates.I
         partial(_apply, X.in_single(), by_rows) if rough else None,
         X.rows.sparse,
         (lambda U: svd_of_projection(statistics.apply_transpose(X, U))[1]) if by_rows else None,
-        (lambda V: np.linalg.qr(statistics.apply(X, V))[0]) if by_rows else None,
+        (lambda V: np.linalg.qr(np.asarray(statistics.apply(X, V)))[0]) if by_rows else None,
     )
 
 
 def _apply(X: Centered, by_rows: bool, V: Array) -> Array:
     """Return X'X V, or XX' V."""
     if by_rows:
-        product: Array = statistics.apply(X, statistics.apply_transpose(X, V))
-        return product
+        return np.asarray(statistics.apply(X, statistics.apply_transpose(X, V)))
     return statistics.gram_apply(X, V)
 
 

@@ -73,7 +73,7 @@ class Problem:
 
     @cached_property
     def squared(self) -> Matrix:
-        """X'X, made by one pass over the data, unless that has been made already."""
+        """X'X, made by one pass over the data, unless it is known."""
         return Matrix(statistics.scatter(self.rows) if self.known is None else self.known)
 
     @cached_property
