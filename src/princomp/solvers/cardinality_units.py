@@ -20,6 +20,7 @@ from princomp.certificates.cardinality import (
     units_of,
 )
 from princomp.solvers.cardinality_bounds import ROUNDING, largest_sum
+from princomp.solvers.exchange import nonnegative_from_everywhere
 from princomp.solvers.scatter import Data, Matrix, Scatter
 
 Array = NDArray[Any]
@@ -141,22 +142,13 @@ class ByUnits:
 
 def _best_on(S: Array, nonnegative: bool) -> Array:
     """Return the unit vector with the largest v'Sv (nonnegative: exactly for few features, else a good one)."""
-    leading: Array = np.linalg.eigh(S)[1][:, -1]
     if not nonnegative:
+        leading: Array = np.linalg.eigh(S)[1][:, -1]
         return leading
     if len(S) <= EXACT_NONNEGATIVE:
         return nonnegative_value(S)[1]
     shift = max(0.0, -float(np.linalg.eigvalsh(S)[0]))
-    tried = []
-    for v in (np.maximum(leading, 0), np.maximum(-leading, 0), np.eye(len(S))[np.argmax(S.diagonal())]):
-        for _ in range(200):
-            length = float(np.linalg.norm(v))
-            if length == 0:
-                break
-            v = np.maximum(S @ v + shift * v, 0) / length
-        if v.any():
-            tried.append(v / np.linalg.norm(v))
-    return max(tried, key=lambda v: float(v @ S @ v))
+    return nonnegative_from_everywhere(S + shift * np.eye(len(S)))
 
 
 class RowSums:

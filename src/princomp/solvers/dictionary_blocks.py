@@ -27,26 +27,15 @@ MAX_SWEEPS = 100  # over fixed products; the rest comes in the next step
 class Terms:
     """What the dictionary form adds to the fit.
 
-    Attributes
-    ----------
-    alpha : (k,) array
-        Weights of |D_j|_1; zeros for none.
-    code_alpha : (k,) array or None
-        Weights of |Y_j|_1. With a penalty on D as well there is no ball; without one, the ball is D's.
-    radius : float
-        Of the ball in which each column of Y (or of D, if only Y is penalised) must lie.
-    nonnegative, nonnegative_codes : bool
-        Whether D, Y must be nonnegative.
-    penalty : Penalty or None
-        Of a column of D, in place of alpha |D_j|_1.
+    With penalties on both D and Y there is no ball; with one on Y alone, the ball is D's.
     """
 
-    alpha: Array
-    code_alpha: Array | None = None
-    radius: float = 1.0
-    nonnegative: bool = False
-    nonnegative_codes: bool = False
-    penalty: Penalty | None = None
+    alpha: Array  # (k,) weights of |D_j|_1; zeros for none
+    code_alpha: Array | None = None  # (k,) weights of |Y_j|_1
+    radius: float = 1.0  # of the ball in which each column of Y must lie
+    nonnegative: bool = False  # D
+    nonnegative_codes: bool = False  # Y
+    penalty: Penalty | None = None  # of a column of D, in place of alpha |D_j|_1
 
     @classmethod
     def of(cls, k: int, *, alpha: Any = 0.0, code_alpha: Any = None, **others: Any) -> Terms:

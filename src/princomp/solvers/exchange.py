@@ -37,21 +37,11 @@ NONNEGATIVE_STARTS, NONNEGATIVE_POLISHED = 64, 4  # points from which local maxi
 
 @dataclass(frozen=True)
 class Units:
-    """What is counted: features, or groups of them.
+    """What is counted: features, or groups of them."""
 
-    Attributes
-    ----------
-    of : (p,) array of int, or None
-        The unit of each feature; None if each is its own.
-    forced : (units,) array of bool
-        Those that must be chosen.
-    nonnegative : bool
-        Whether loadings may not be negative.
-    """
-
-    of: Array | None
-    forced: Array
-    nonnegative: bool = False
+    of: Array | None  # (p,) of int, the unit of each feature; None if each is its own
+    forced: Array  # (units,) of bool, those that must be chosen
+    nonnegative: bool = False  # whether loadings may not be negative
 
     @property
     def simple(self) -> bool:
@@ -202,7 +192,7 @@ def _best(A: Deflated, units: Units, chosen: Array, begin: Array | None) -> tupl
     B = A.rows(inside)[:, inside]
     if units.nonnegative:
         shifted = B + A.shift * np.eye(len(B))
-        loadings = _nonnegative_from_everywhere(shifted) if begin is None else _nonnegative(shifted, begin[inside])
+        loadings = nonnegative_from_everywhere(shifted) if begin is None else _nonnegative(shifted, begin[inside])
     else:
         loadings = _eigh(B)[1][:, -1]
     v = np.zeros(len(A.diagonal))
@@ -210,7 +200,7 @@ def _best(A: Deflated, units: Units, chosen: Array, begin: Array | None) -> tupl
     return v, float(loadings @ B @ loadings)
 
 
-def _nonnegative_from_everywhere(B: Array) -> Array:
+def nonnegative_from_everywhere(B: Array) -> Array:
     """Return x >= 0, |x| = 1, of large x'Bx: the best of the local maxima near features, and near eigenvectors."""
     lead = _eigh(B)[1][:, -1]
     columns = np.argsort(-np.diag(B), kind="stable")[:NONNEGATIVE_STARTS]

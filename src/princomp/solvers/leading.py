@@ -43,34 +43,17 @@ MIXED = 1e-2  # a residual from which single precision is enough for the correct
 class Operator:
     """A symmetric positive semidefinite S (p, p), known by products with it.
 
-    Attributes
-    ----------
-    apply : callable
-        V (p, b) -> S V.
-    size : int
-        p.
-    trace : float
-        Of S.
-    floor : callable, optional
-        Eigenvalues (k,) -> what rounding leaves unknown of each, (k,); by default that of a matrix of this size.
-    measure : callable, optional
-        V (p, k) -> S V and V'SV, for the certificate; by default from a product.
-    in_single : callable, optional
-        V (p, b) -> S V in single precision, for a beginning.
-    sparse : bool
-        Whether products with few vectors at a time are cheap.
-    to_vectors, to_directions : callable, optional
-        Where ``apply`` is not S but another operator of ``size`` with its eigenvalues, XX' in place of X'X: between
-        orthonormal vectors of the two.
+    Where ``apply`` is not S but another operator with its eigenvalues, XX' in place of X'X, ``to_vectors`` and
+    ``to_directions`` go between orthonormal vectors of the two, and ``size`` is that of the other one.
     """
 
-    apply: Callable[[Array], Array]
-    size: int
-    trace: float
-    floor: Callable[[Array], Array] | None = None
-    measure: Callable[[Array], certificates.Images] | None = None
-    in_single: Callable[[Array], Array] | None = None
-    sparse: bool = False
+    apply: Callable[[Array], Array]  # V (p, b) -> S V
+    size: int  # p
+    trace: float  # of S
+    floor: Callable[[Array], Array] | None = None  # eigenvalues (k,) -> what rounding hides of each; None: of a matrix
+    measure: Callable[[Array], certificates.Images] | None = None  # V (p, k) -> S V, V'SV; None: by a product
+    in_single: Callable[[Array], Array] | None = None  # V (p, b) -> S V in single precision, for a beginning
+    sparse: bool = False  # whether products with few vectors at a time are cheap
     to_vectors: Callable[[Array], Array] | None = None
     to_directions: Callable[[Array], Array] | None = None
 
@@ -87,7 +70,7 @@ class Operator:
 
     def measured(self, V: Array) -> _Found:
         """Return what vectors span, in the basis in which their scores are uncorrelated."""
-        measured = _by_product(self.apply, V) if self.measure is None else self.measure(V)
+        measured = (self.measure or partial(_by_product, self.apply))(V)
         Q = uncorrelated(measured.gram)
         V, R = np.linalg.qr(V @ Q)  # orthonormal to the last digit
         V = V * np.where(np.diag(R) < 0, -1.0, 1.0)
@@ -95,12 +78,6 @@ class Operator:
         values = np.maximum(np.diag(measured.gram), 0.0)
         floor = certificates.floor_of_matrix(self.size, values) if self.floor is None else self.floor(values)
         return _Found(V, values, measured, floor)
-
-
-def _by_product(apply: Callable[[Array], Array], V: Array) -> certificates.Images:
-    images = apply(V)
-    gram = V.T @ images
-    return certificates.Images(images, (gram + gram.T) / 2)
 
 
 def of_data(X: Centered, total: float, measure: Callable[[Array], certificates.Images]) -> Operator:
@@ -119,6 +96,12 @@ def of_data(X: Centered, total: float, measure: Callable[[Array], certificates.I
         (lambda U: svd_of_projection(statistics.apply_transpose(X, U))[1]) if by_rows else None,
         (lambda V: np.linalg.qr(np.asarray(statistics.apply(X, V)))[0]) if by_rows else None,
     )
+
+
+def _by_product(apply: Callable[[Array], Array], V: Array) -> certificates.Images:
+    images = apply(V)
+    gram = V.T @ images
+    return certificates.Images(images, (gram + gram.T) / 2)
 
 
 def _apply(X: Centered, by_rows: bool, V: Array) -> Array:
