@@ -11,9 +11,11 @@ from princomp._compiled import kernels
 from princomp._compiled.group_layout import Point, lay_out
 from princomp.penalties import (
     L1,
+    ColumnL1,
     Groups,
     NonNegative,
     OverlappingGroups,
+    RowNorms,
     Tree,
     Zero,
     as_groups,
@@ -125,6 +127,28 @@ def test_single_precision_stays(penalty):
     z = penalty.prox(w, 0.5)
     assert z.dtype == np.float32
     np.testing.assert_allclose(z, penalty.prox(w.astype(float), 0.5), atol=1e-5)
+
+
+# --- whole matrices -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [0.1, 1.0])
+def test_rows_of_a_matrix_are_groups_of_its_entries(step):
+    W, rows = draw(0, P, 3), RowNorms(0.7)
+    groups = Groups(0.7, np.arange(3 * P).reshape(P, 3), np.ones(P))
+    assert rows.value(W) == pytest.approx(groups.value(W.ravel()), rel=1e-14)
+    np.testing.assert_allclose(rows.prox(W, step), groups.prox(W.ravel(), step).reshape(P, 3), rtol=1e-14)
+    assert rows.times(3.0) == RowNorms(0.7 * 3.0)
+
+
+@pytest.mark.parametrize("step", [0.1, np.array([0.3, 1.0, 0.01])], ids=["one step", "a step for each column"])
+def test_columns_of_a_matrix_have_weights_of_their_own(step):
+    W, alpha = draw(0, P, 3), np.array([0.7, 0.0, 2.0])
+    columns = ColumnL1(alpha)
+    apart = [L1(a).prox(w, s) for a, w, s in zip(alpha, W.T, np.broadcast_to(step, 3))]
+    assert (columns.prox(W, step) == np.array(apart).T).all()
+    assert columns.value(W) == pytest.approx(sum(L1(a).value(w) for a, w in zip(alpha, W.T)), rel=1e-14)
+    assert columns.times(3.0).value(W) == pytest.approx(3 * columns.value(W), rel=1e-14)
 
 
 # --- against a generic solver -------------------------------------------------------------------

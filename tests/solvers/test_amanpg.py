@@ -7,9 +7,9 @@ import pytest
 
 from princomp.datasets import load_pitprops
 from princomp.manifolds import Euclidean, Sphere, Stiefel
-from princomp.penalties import L1, Zero
+from princomp.penalties import L1, ColumnL1, RowNorms, Zero
 from princomp.solvers import regression, scatter
-from princomp.solvers.amanpg import ColumnL1, RowNorms, Side, Smooth, amanpg, sparse_pca, tangent_step
+from princomp.solvers.amanpg import Side, Smooth, amanpg, sparse_pca, tangent_step
 
 METRIC = np.diag(np.linspace(0.5, 2, 8))
 MANIFOLDS = {"Euclidean": Euclidean(), "Sphere": Sphere(2.0), "Stiefel": Stiefel(), "metric": Stiefel(METRIC)}

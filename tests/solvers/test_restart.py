@@ -15,7 +15,7 @@ from princomp.data import as_rows, statistics
 from princomp.datasets import load_pitprops
 from princomp.losses import Huber
 from princomp.manifolds import Stiefel
-from princomp.penalties import L1, Groups, Zero
+from princomp.penalties import L1, Groups, RowNorms, Zero
 from princomp.result import State
 from princomp.solvers import amanpg, constrained, dictionary_start, krylov, one_shot, optimize, regression, scatter
 from princomp.solvers.dictionary import dictionary
@@ -76,7 +76,7 @@ def canonical_run():
     """A-ManPG with a penalty on both Stiefel manifolds, as in sparse CCA: Newton steps for the multipliers."""
     rng = np.random.default_rng(0)
     C = rng.normal(size=(10, 12)) / 10
-    sides = [amanpg.Side(Stiefel(np.diag(np.linspace(1, 2, d))), amanpg.RowNorms(0.05), 1.0) for d in C.shape]
+    sides = [amanpg.Side(Stiefel(np.diag(np.linspace(1, 2, d))), RowNorms(0.05), 1.0) for d in C.shape]
     A, B = (side.manifold.retract(np.eye(d, 2), np.zeros((d, 2))) for side, d in zip(sides, C.shape, strict=True))
     smooth = amanpg.Smooth(lambda A, B: -np.vdot(A, C @ B), lambda A, B: -C @ B, lambda A, B: -C.T @ A)
     return lambda: partial(amanpg.alternate, smooth, sides=tuple(sides), gamma=0.5), amanpg.start(A, B)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.manifolds import Euclidean, Manifold, Stiefel
-from princomp.penalties import Penalty, Zero
+from princomp.penalties import Penalty, RowNorms, Zero
 
 Array = NDArray[Any]
 
@@ -39,26 +39,6 @@ class Side:
     manifold: Manifold
     penalty: Penalty
     step: float
-
-
-@dataclass(frozen=True)
-class RowNorms:
-    """h(W) = alpha sum_i |W_i|_2 over rows, which sets whole rows to zero."""
-
-    alpha: float
-
-    def value(self, w: Array) -> float:
-        """Return alpha sum_i |W_i|_2."""
-        return float(self.alpha * np.linalg.norm(w, axis=1).sum())
-
-    def prox(self, w: Array, step: Any) -> Array:
-        """Return rows shortened by step alpha, or zero."""
-        size = np.linalg.norm(w, axis=1, keepdims=True)
-        return w * np.maximum(1 - step * self.alpha / np.where(size > 0, size, 1.0), 0.0)
-
-    def times(self, number: float) -> RowNorms:
-        """Return the penalty of weight number * alpha."""
-        return RowNorms(number * self.alpha)
 
 
 def canonical_stationarity(

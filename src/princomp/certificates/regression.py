@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp.penalties.simple import soft as soft  # which solvers of this objective need, too
+
 Array = NDArray[Any]
 
 
@@ -88,8 +90,3 @@ def step_of_loadings(B: Array, SA: Array, SB: Array, alpha: Array, ridge: float)
 def weights(ridge: float) -> tuple[float, float]:
     """Return the weights of tr(B'SB) and of |B|^2."""
     return (0.0, 1.0) if np.isinf(ridge) else (1.0, float(ridge))
-
-
-def soft(V: Array, threshold: Array) -> Array:
-    """Return sign(V) max(|V| - threshold, 0)."""
-    return V - np.clip(V, -threshold, threshold)

@@ -11,20 +11,24 @@ added up:
 ``times(number)``
     the penalty number * h.
 
-`as_penalty` chooses among them. Single entries: `simple`; groups: `groups` and `overlapping`.
+`as_penalty` chooses among them. Single entries: `simple`; groups: `groups` and `overlapping`; a matrix whose columns
+have weights of their own (`ColumnL1`), or whose rows are taken together (`RowNorms`): `matrices`.
 """
 
 from princomp.penalties.choice import as_penalty
 from princomp.penalties.groups import Groups, Tree, as_groups
+from princomp.penalties.matrices import ColumnL1, RowNorms
 from princomp.penalties.overlapping import OverlappingGroups
 from princomp.penalties.simple import L1, NonNegative, Penalty, Zero
 
 __all__ = [
     "L1",
+    "ColumnL1",
     "Groups",
     "NonNegative",
     "OverlappingGroups",
     "Penalty",
+    "RowNorms",
     "Tree",
     "Zero",
     "as_groups",

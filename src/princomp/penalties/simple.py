@@ -73,8 +73,7 @@ class L1:
 
     def prox(self, w: Array, step: Step) -> Array:
         """Return the soft threshold sign(w) max(|w| - step alpha, 0)."""
-        size = np.maximum(np.abs(w) - step * self.alpha, 0.0)
-        return np.where(size > 0, np.copysign(size, w), 0.0)
+        return soft(w, step * self.alpha)
 
     def times(self, number: float) -> L1:
         """Return the penalty of weight number * alpha (or the largest weight there is)."""
@@ -114,6 +113,11 @@ class NonNegative:
     def times(self, number: float) -> NonNegative:
         """Return number * h, where w >= 0."""
         return NonNegative(self.penalty.times(number))
+
+
+def soft(w: Array, threshold: Step) -> Array:
+    """Return sign(w) max(|w| - threshold, 0)."""
+    return w - np.clip(w, -threshold, threshold)
 
 
 def check_weight(alpha: float) -> None:

@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.certificates.canonical import RowNorms as RowNorms  # a penalty for `amanpg`
 from princomp.certificates.canonical import Side, step_length, tangent_step
-from princomp.certificates.regression import soft, stationarity, weights
+from princomp.certificates.regression import stationarity, weights
 from princomp.manifolds import Euclidean, Manifold, Stiefel
-from princomp.penalties import Penalty, Zero
+from princomp.penalties import ColumnL1, Penalty, Zero
 from princomp.result import Callback, Result, State, Value, run
 from princomp.solvers.scatter import Scatter
 
@@ -46,25 +45,6 @@ class Smooth:
     value: Callable[[Array, Array], float]
     gradient_a: Callable[[Array, Array], Array]
     gradient_b: Callable[[Array, Array], Array]
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnL1:
-    """h(W) = sum_j alpha_j |W_j|_1 over columns."""
-
-    alpha: Array
-
-    def value(self, w: Array) -> float:
-        """Return sum_j alpha_j |W_j|_1."""
-        return float(self.alpha @ np.abs(w).sum(axis=0))
-
-    def prox(self, w: Array, step: Any) -> Array:
-        """Return the soft threshold of each column."""
-        return soft(w, step * self.alpha)
-
-    def times(self, number: float) -> ColumnL1:
-        """Return the penalty of weights number * alpha."""
-        return ColumnL1(number * self.alpha)
 
 
 def amanpg(
