@@ -36,9 +36,13 @@ class State:
 
 @dataclass(frozen=True)
 class Status:
-    """Why a fit ended: a code for programs, a sentence for people."""
+    """Why a fit ended: a code for programs, a sentence for people.
 
-    code: Literal["exact", "converged", "iteration limit", "stopped"]
+    "stopped" is what the callback asked for, "no progress" what rounding is to blame for, as a rule: no step leads
+    further. (In older model files "stopped" may be either.)
+    """
+
+    code: Literal["exact", "converged", "iteration limit", "stopped", "no progress"]
     sentence: str
 
     def __bool__(self) -> bool:
@@ -253,7 +257,7 @@ def run(
     start : mapping
         The value to start from.
     tol : float
-        Bound on ``State.residual``.
+        Bound on ``State.residual``; 0 asks for ``max_iter`` iterations.
     max_iter : int
         Bound on ``State.iteration``.
     callback : callable, optional
@@ -272,7 +276,8 @@ def run(
     Returns
     -------
     Result
-        With the last state's value, objective and residual. A run that ends early warns with ConvergenceWarning.
+        With the last state's value, objective and residual. A run that ends early warns with ConvergenceWarning,
+        unless ``tol`` is 0.
     """
     store = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint, fingerprint)
     history = History()
@@ -304,7 +309,7 @@ def run(
         raise RuntimeError("The solver made no step.")
     if status is None:
         status = Status(
-            "stopped",
+            "no progress",
             f"No step leads further after {state.iteration} iterations: residual {state.residual:.1e} is above tol "
             f"{tol:.0e}. Accept this accuracy with a larger tol.",
         )
@@ -313,7 +318,7 @@ def run(
     else:
         store.save(state)
         if warns:
-            warn(status)
+            warn(status, tol)
     certificate = Certificate(state.residual, tol, scope)
     return Result(state.value, state.objective, certificate, status, state.iteration, history)
 
@@ -330,11 +335,11 @@ def measured(result: Result, residual: float, details: Mapping[str, Any] | None 
         status = Status("converged", f"Converged: residual {residual:.1e} is within tol {tol:.0e}.")
     elif status.code == "converged":
         status = Status(
-            "stopped",
+            "no progress",
             f"No step leads further: the residual of the answer is {residual:.1e}, above tol {tol:.0e}, though the "
             "solver's own is not: rounding, as a rule. Accept this accuracy with a larger tol, or choose other units.",
         )
-        warn(status)
+        warn(status, tol)
     return replace(result, certificate=certificate, status=status)
 
 
@@ -350,6 +355,9 @@ def _converged(state: State, tol: float) -> Status | None:
 
 
 def _iteration_limit(state: State, tol: float, max_iter: int) -> Status:
+    if tol == 0:
+        sentence = f"Made max_iter={max_iter} iterations, as tol=0 asks: residual {state.residual:.1e}."
+        return Status("iteration limit", sentence)
     accept = f", or accept this accuracy with tol={2 * state.residual:.0e}" if np.isfinite(state.residual) else ""
     return Status(
         "iteration limit",
@@ -358,8 +366,10 @@ def _iteration_limit(state: State, tol: float, max_iter: int) -> Status:
     )
 
 
-def warn(status: Status) -> None:
-    """Warn that a fit did not end as it should."""
+def warn(status: Status, tol: float) -> None:
+    """Warn that a fit did not end as it should; at ``tol`` 0 it should go on for as long as it may, and has."""
+    if tol == 0 and status.code != "stopped":
+        return
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.warn(status.sentence, ConvergenceWarning, stacklevel=2)

@@ -306,6 +306,6 @@ def _status(status: Status, certificate: Certificate) -> Status:
     if certificate.holds:
         return Status("converged", f"Converged: {certificate}")
     if status:
-        status = Status("stopped", f"No step leads further: {certificate} Accept this accuracy with a larger tol.")
-    warn(status)
+        status = Status("no progress", f"No step leads further: {certificate} Accept this accuracy with a larger tol.")
+    warn(status, certificate.tol)
     return status

@@ -1,0 +1,100 @@
+"""The driver of all iterative methods: why a run ended, by code; `tol=0`; what is on disk while it runs."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
+from princomp.checkpoint import Checkpoint
+from princomp.result import Certificate, Result, State, Status, measured, run
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 40))
+GAPS = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+
+FITS = {
+    "krylov": lambda **how: PCA(3, solver="krylov", random_state=0, **how).fit(X),
+    "optimize": lambda **how: PCA(1, solver="optimize", random_state=0, **how).fit(X),
+    "dictionary": lambda **how: SparsePCA(3, formulation="dictionary", random_state=0, **how).fit(X),
+    "regression": lambda **how: SparsePCA(3, formulation="regression", random_state=0, **how).fit(X),
+    "one-shot": lambda **how: SparsePCA(3, formulation="regression", solver="one-shot", random_state=0, **how).fit(X),
+    "amanpg": lambda **how: SparsePCA(3, formulation="regression", solver="amanpg", random_state=0, **how).fit(X),
+    "constrained": lambda **how: SparsePCA(3, formulation="constrained", random_state=0, **how).fit(X),
+    "probabilistic": lambda **how: ProbabilisticPCA(3, random_state=0, **how).fit(GAPS),
+    "mixture": lambda **how: ProbabilisticPCAMixture(2, n_init=1, random_state=0, **how).fit(GAPS),
+    "canonical": lambda **how: SparseCCA(1, **how).fit(X[:, :10], X[:, 8:14]),
+}
+every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+
+
+def steps(value, last=10**9):
+    """A solver whose residual is one over the number of steps, which ends after ``last`` of them."""
+    for i in range(int(value["i"]) + 1, last + 1):
+        yield State({"i": np.array(i)}, -float(i), 1 / i, i)
+
+
+BEGIN = {"i": np.array(0)}
+
+
+# --- why it ended -------------------------------------------------------------------------------
+
+
+def test_codes_tell_the_callback_from_a_solver_that_gets_no_further():
+    with pytest.warns(ConvergenceWarning, match="Stopped by the callback after 3"):
+        asked = run(steps, BEGIN, tol=1e-3, max_iter=50, callback=lambda state: state.iteration == 3)
+    with pytest.warns(ConvergenceWarning, match="No step leads further after 5"):
+        stuck = run(lambda value: steps(value, last=5), BEGIN, tol=1e-3, max_iter=50)
+    with pytest.warns(ConvergenceWarning, match="Not converged after max_iter=7"):
+        limited = run(steps, BEGIN, tol=1e-3, max_iter=7)
+    done = run(steps, BEGIN, tol=0.1, max_iter=50)
+    codes = [found.status.code for found in (asked, stuck, limited, done)]
+    assert codes == ["stopped", "no progress", "iteration limit", "converged"]
+    assert [bool(found.status) for found in (asked, stuck, limited, done)] == [False, False, False, True]
+    assert [found.n_iter for found in (asked, stuck, limited, done)] == [3, 5, 7, 10]
+
+
+def test_an_answer_that_is_worse_than_its_solver_said_has_made_no_progress():
+    said = Result(BEGIN, 0.0, Certificate(1e-9, 1e-6, "local"), Status("converged", "Converged."))
+    with pytest.warns(ConvergenceWarning, match="residual of the answer is 1.0e-03, above tol 1e-06"):
+        found = measured(said, 1e-3)
+    assert found.status.code == "no progress"
+
+
+# --- tol = 0 ------------------------------------------------------------------------------------
+
+
+@every_fit
+def test_tol_0_makes_max_iter_steps_and_does_not_warn(fit):
+    """Who asks for a number of steps has got them: warnings are errors here."""
+    fitted = fit(tol=0, max_iter=2)
+    status = fitted.result_.status
+    assert status.code == "iteration limit"
+    assert "as tol=0 asks" in status.sentence
+    assert not status  # no certificate holds
+    assert fitted.certificate_.residual > 0
+
+
+def test_tol_0_tells_of_a_callback_that_stopped():
+    with pytest.warns(ConvergenceWarning, match="Stopped by the callback"):
+        run(steps, BEGIN, tol=0, max_iter=50, callback=lambda state: True)
+
+
+def test_tol_0_ends_where_no_step_leads_further():
+    assert run(lambda value: steps(value, last=5), BEGIN, tol=0, max_iter=50).status.code == "no progress"
+
+
+# --- what is on disk while it runs --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("every", "expected"), [(0.0, [None, 1, 2, 3]), (1000.0, [None] * 4)])
+def test_a_run_saves_its_state_now_and_then(tmp_path, every, expected):
+    """So that a process that is killed, and can write nothing any more, has lost little."""
+    store, on_disk = Checkpoint(tmp_path / "state.npz", every=every), []
+
+    def look(state):
+        saved = store.load()
+        on_disk.append(None if saved is None else saved[3])
+
+    run(steps, BEGIN, tol=0.25, max_iter=50, callback=look, checkpoint=store)
+    assert on_disk == expected
+    assert not (tmp_path / "state.npz").exists()
