@@ -11,7 +11,7 @@ import pytest
 from cardinality_problems import KINDS, constraints, matrix
 from princomp import SparsePCA, certificates
 from princomp.certificates import CardinalityCertificate, Kind, Leaves, verify
-from princomp.certificates import cardinality as recheck
+from princomp.certificates.leaf_bounds import UnitMatrix, leaf_bound
 from princomp.datasets import load_pitprops
 from princomp.solvers import branch_and_bound
 from princomp.solvers.branch_and_bound import prove
@@ -375,8 +375,7 @@ def forged(S, k, weights):
     claim = CardinalityCertificate(float(S[0, 0]), 0.0, np.eye(p)[0], (0,), k, tree)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
-        matrix = recheck._Matrix(S, claim, False)
-        bound = recheck._dual(matrix, tree.points[0], np.zeros(0, dtype=int), np.arange(p), k)
+        bound = leaf_bound(UnitMatrix(S, claim, False), tree, 0, np.zeros(0, dtype=int), np.arange(p))
     return replace(claim, upper=max(bound, claim.lower), leaves=replace(tree, bound=np.array([bound])))
 
 

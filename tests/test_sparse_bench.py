@@ -14,8 +14,7 @@ import pytest
 import sparse_judge as judge
 import sparse_tampering as tampering
 from princomp import SparsePCA
-from princomp.certificates import cardinality as recheck
-from princomp.certificates import verify
+from princomp.certificates import recheck, verify
 from princomp.solvers import branch_and_bound
 
 AT_A_TIME = 500  # seeds of a soak test: they take a minute or two
@@ -82,7 +81,7 @@ def test_bounds_hold_and_proofs_are_accepted_often(first):
 
 def adapted(S, proof):
     """A tampered proof with the numbers that the recheck itself finds: its tree and points alone could betray it."""
-    found, leaf_bound = {}, recheck._leaf_bound
+    found, leaf_bound = {}, recheck.leaf_bound
 
     def noted(matrix, tree, node, *rest):
         tree.bound[node] = found[node] = leaf_bound(matrix, tree, node, *rest)
@@ -90,7 +89,7 @@ def adapted(S, proof):
 
     v = np.asarray(proof.vector)
     with np.errstate(all="ignore"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recheck, "_leaf_bound", noted)
+        patch.setattr(recheck, "leaf_bound", noted)
         proof = replace(proof, lower=float(v @ S @ v / (v @ v)) - proof.rounding)
         verify(S, proof)
     if not found:

@@ -1,15 +1,10 @@
 """Certificates: how good an answer is, measured from data and answer alone, whichever solver gave it."""
 
 from princomp.certificates.canonical import canonical_stationarity
-from princomp.certificates.cardinality import (
-    CardinalityCertificate,
-    Kind,
-    Leaves,
-    nonnegative_value,
-)
 from princomp.certificates.constrained import constrained_stationarity
 from princomp.certificates.dictionary import dictionary_kkt, slope_scale
 from princomp.certificates.left_out import LeftOut, left_out_of_matrix, left_out_of_values, probe
+from princomp.certificates.nonnegative import nonnegative_value
 from princomp.certificates.principal import (
     Images,
     and_dominance,
@@ -23,9 +18,10 @@ from princomp.certificates.principal import (
     spectral,
     taken_off,
 )
+from princomp.certificates.proof import CardinalityCertificate, Kind, Leaves
 from princomp.certificates.reconstruction import reconstruction_steps
 from princomp.certificates.regression import regression_stationarity
-from princomp.certificates.sparse import Verification, verify
+from princomp.certificates.verification import Verification, verify
 
 __all__ = [
     "CardinalityCertificate",

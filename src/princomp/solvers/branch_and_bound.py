@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp._threads import single_blas_thread
-from princomp.certificates.cardinality import COLUMNS, CardinalityCertificate, Kind, Leaves, relative_gap
+from princomp.certificates.leaf_bounds import COLUMNS
+from princomp.certificates.proof import CardinalityCertificate, Kind, Leaves, relative_gap
 from princomp.result import Callback, State, Value, run
 from princomp.solvers import cardinality_bounds as bounds
 from princomp.solvers.cardinality_bounds import ROUNDING, Block, Dual

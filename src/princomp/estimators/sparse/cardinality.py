@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.certificates import CardinalityCertificate
-from princomp.certificates.cardinality import scaled
+from princomp.certificates.proof import scaled
 from princomp.certificates.remainder import ROUNDING, remainder, remainder_of_rows
 from princomp.data import statistics
 from princomp.estimators.sparse.certificate import SparseCertificate, without_variance

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.certificates import CardinalityCertificate
-from princomp.certificates.cardinality import PROVED, relative_gap, restriction
+from princomp.certificates.proof import PROVED, relative_gap, restriction
 from princomp.result import Certificate
 
 Array = NDArray[Any]

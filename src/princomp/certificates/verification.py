@@ -13,18 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.certificates.cardinality import (
+from princomp.certificates.leaf_bounds import largest_eigenvalue, noise_in
+from princomp.certificates.proof import PROVED, CardinalityCertificate, relative_gap
+from princomp.certificates.reading import (
     AGREE,
-    PROVED,
-    CardinalityCertificate,
-    largest_eigenvalue,
-    noise_in,
+    WrongError,
+    distinct,
+    integer,
+    number,
     read_matrix,
-    recheck,
-    relative_gap,
+    real,
+    require,
     same,
+    whole,
 )
-from princomp.certificates.reading import WrongError, distinct, integer, number, real, require, whole
+from princomp.certificates.recheck import recheck
 from princomp.certificates.remainder import remainder
 
 Array = NDArray[Any]
@@ -171,11 +174,8 @@ def _check_nothing_left(left: Array, c: Any, j: int, rounding: float, data: bool
     allowed[distinct(c.exclude, "features of exclude", len(allowed))] = False
     require(float(c.lower[j]) == 0, "There is no proof: fit with certify=True, in one go.")
     integer(int(c.features[j]), "The number of features", len(allowed))
-    part = left[:, allowed]
-    exponent = int(np.frexp(np.abs(part).max(initial=0.0))[1])
-    part = np.ldexp(part, -exponent)
-    block = part.T @ part if data else part[allowed]
-    found = float(np.ldexp(largest_eigenvalue(block), exponent * (2 if data else 1))) + rounding
+    block, exponent = _block(left, allowed, data)
+    found = float(np.ldexp(largest_eigenvalue(block), exponent)) + rounding
     upper = float(c.upper[j])
     require(found <= upper * (1 + AGREE), f"There may be {found:.10g} left, but upper is {upper:.10g}.")
 
@@ -183,12 +183,18 @@ def _check_nothing_left(left: Array, c: Any, j: int, rounding: float, data: bool
 def _least_residual(left: Array, c: CardinalityCertificate, rounding: float, data: bool) -> float:
     """Return how far the vector is at least, relative to its value, from an eigenvector on the features it uses."""
     used = np.flatnonzero(c.vector)
-    part = left[:, used]
-    exponent = int(np.frexp(np.abs(part).max())[1])
-    part, noise = np.ldexp(part, -exponent), float(np.ldexp(rounding, -exponent * (2 if data else 1)))
-    block, v = part.T @ part if data else part[used], c.vector[used]
+    block, exponent = _block(left, used, data)
+    v = c.vector[used]
     image = block @ v
     value = float(v @ image)
-    noise = 4 * noise + noise_in(block)
+    noise = 4 * float(np.ldexp(rounding, -exponent)) + noise_in(block)
     off = float(np.linalg.norm(image - value * v)) - noise
     return off / (abs(value) + noise) if off > 0 else 0.0
+
+
+def _block(left: Array, features: Array, data: bool) -> tuple[Array, int]:
+    """Return S on some features divided by a power of two, so that no square overflows or vanishes, and which one."""
+    part = left[:, features]
+    exponent = int(np.frexp(np.abs(part).max(initial=0.0))[1])
+    part = np.ldexp(part, -exponent)
+    return (part.T @ part, 2 * exponent) if data else (part[features], exponent)
