@@ -3,6 +3,7 @@
 import ast
 import warnings
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -439,6 +440,46 @@ def test_every_kind_of_problem_is_accepted(names, monkeypatch):
         S, k = matrix(seed, KINDS[seed])
         k, given = constraints(seed, len(S), k, names)
         assert verify(S, prove(S, k, support=given.get("include") or [0], **given, node_limit=2))
+
+
+LABELS = np.array([0, 0, 1, 2, 2, 2, 3, 4, 4])
+
+
+def dual_by_definition(S, a, b, supports):
+    """The bound DUAL as `princomp.certificates.proof` writes it, sums over the units "in first" by trying them all."""
+    M, members = S.copy(), [np.flatnonzero(g == LABELS) for g in range(len(b))]
+    for g, h in combinations(range(len(b)), 2):
+        block, across = np.ix_(members[g], members[h]), np.ix_(members[h], members[g])
+        size = np.hypot.reduce(S[block].ravel())  # which does not vanish where squares would
+        M[block] -= a[g, h] * a[h, g] * (S[block] / size if size else 0.0)
+        M[across] = M[block].T
+    for g, mine in enumerate(members):
+        with_g = [support - {g} for support in supports if g in support]
+        h = max((sum(a[g, other] ** 2 - b[other] for other in others) for others in with_g), default=0.0) - b[g]
+        M[mine, mine] += h
+    return np.linalg.eigvalsh(M)[-1] + max(sum(b[g] for g in support) for support in supports)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("chosen", [[], [3], [0, 4]], ids=str)
+def test_the_dual_bound_of_groups_is_what_it_says(chosen, nonnegative):
+    """Any weights and shifts give a bound; blocks that vanish, or whose squares would, are no exception."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((12, 9))
+    S = X.T @ X
+    S[np.ix_(LABELS == 0, LABELS == 1)] = S[np.ix_(LABELS == 1, LABELS == 0)] = 0.0
+    S[np.ix_(LABELS == 2, LABELS == 3)], S[np.ix_(LABELS == 3, LABELS == 2)] = 1e-170, 1e-170
+    k, a, b = 3, rng.uniform(0, 2, (5, 5)), rng.standard_normal(5)
+    free = np.setdiff1d(np.arange(5), chosen)
+    tree = Leaves(*(np.array([number]) for number in (-1, -1, -1, int(Kind.DUAL), 0, 0.0)))
+    claim = CardinalityCertificate(0.0, 0.0, np.eye(9)[2], (2,), k, tree, nonnegative=nonnegative, groups=tuple(LABELS))
+    order = rng.permutation(5)  # a point may name its units in any order
+    claim = with_leaves(claim, points=((order, a[np.ix_(order, order)], b[order]),))
+    found = leaf_bound(UnitMatrix(S, claim, False), claim.leaves, 0, np.array(chosen, dtype=int), free)
+    supports = [{*chosen, *more} for more in combinations(free.tolist(), k - len(chosen))]
+    assert found == pytest.approx(dual_by_definition(S, a, b, supports), rel=1e-12)
+    used = [np.flatnonzero(np.isin(LABELS, list(support))) for support in supports]
+    assert found >= max(np.linalg.eigvalsh(S[np.ix_(here, here)])[-1] for here in used)
 
 
 def test_the_recheck_knows_no_solver():

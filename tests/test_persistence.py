@@ -265,6 +265,7 @@ VALUES = [
     *(None, True, 0, -(2**70), "", "text", 0.1, -0.0, 5e-324, np.nan, np.inf, -np.inf),
     *(np.float32(0.1), np.float64(0.1), np.int32(7), np.int64(-(2**63)), np.bool_(True), np.float32(np.nan)),
     *((), (1, (2.5,)), [], [1, None, "a"], [0.5] * 100, list(range(100)), [2**70] * 100, [True] * 100, [1, 2.0] * 50),
+    *([-1] * 99 + [number] for number in (2**63 - 1, 2**63, -(2**63), -(2**63) - 1)),  # int64 ends in between
     *({}, {"array": "x", "list": 1, "": {"dict": {}}}, {"deep": [({"a": [{}]},)]}),
     *(np.zeros(0), np.zeros((0, 3)), np.array(1.5), np.arange(6.0).reshape(2, 3), np.eye(3, 2, order="F")),
     *(np.array([True, False]), np.arange(3, dtype="<i4"), np.array([np.nan, np.inf, -0.0], "<f4")),

@@ -690,6 +690,17 @@ def test_the_rank_of_data_without_noise_is_chosen(choice, missing):
         assert ProbabilisticPCA(choice, random_state=0).fit(X).n_components_ == 2
 
 
+@pytest.mark.parametrize("choice", ["bic", "ard"])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_rows_without_a_weight_have_no_say_in_a_choice(choice, missing):
+    """A model is charged for what its rows cannot know: silent rows would make any structure certain."""
+    X = holes(planted(0, 120, 20), missing, 0)
+    silent = np.zeros((20_000, 20))
+    weight = np.repeat([1e-4, 0.0], [120, 20_000])
+    model = ProbabilisticPCA(choice, random_state=0).fit(np.vstack([X, silent]), sample_weight=weight)
+    assert model.n_components_ == 5
+
+
 @pytest.mark.parametrize("choice", ["bic", "ard", "held-out"])
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 def test_weights_that_sum_to_less_than_one_are_relative(choice, missing):

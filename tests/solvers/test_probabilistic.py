@@ -293,6 +293,16 @@ def test_block_size_does_not_matter():
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.parametrize(("weight", "count"), [(2.0, 40.0), (1.0, 20.0), (0.1, 20.0)])
+def test_rows_without_a_weight_do_not_count(weight, count):
+    """Nor are there fewer rows than those with a weight, however little they weigh: weights may be relative."""
+    X, weights = low_rank(50, 8, 2), np.repeat([0.0, weight], [30, 20])
+    data = data_of(X, weight=weights)
+    assert data.rows_with_weight == 20
+    assert data.count == pytest.approx(count)
+    assert data_of(X).rows_with_weight == data_of(X).count == 50
+
+
 def test_moments_at_an_offset():
     X = low_rank(300, 5, 2, missing=0.3)
     near, far = (statistics.observed_moments(as_rows(X + offset)) for offset in (0.0, 2.0**30))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from princomp import SparsePCA
 from princomp._compiled.regression_descent import two_products
 from princomp.data import as_rows, statistics
 from princomp.datasets import load_pitprops
@@ -202,6 +203,24 @@ def test_more_starts_are_no_worse():
     alone = fit(scatter.Matrix(PITPROPS), 4, 0.3, 0.1)
     best = fit(scatter.Matrix(PITPROPS), 4, 0.3, 0.1, n_init=10)
     assert best.objective <= alone.objective + 1e-9
+
+
+@pytest.mark.parametrize("n_init", [1, 2, 5])
+def test_as_many_starts_are_tried_as_asked_for_and_the_lowest_is_continued(n_init, monkeypatch):
+    tried, screen = [], regression._screen
+
+    def noted(*how):
+        tried.append(screen(*how))
+        return tried[-1]
+
+    monkeypatch.setattr(regression, "_screen", noted)
+    sparse = SparsePCA(4, formulation="regression", alpha=0.3, ridge=0.1, n_init=n_init, random_state=0)
+    sparse.fit_covariance(PITPROPS)
+    assert len(tried) == (n_init if n_init > 1 else 0)  # one alone has no rival
+    starts = {state.value["B"].tobytes() for state in tried}
+    assert len(starts) == len(tried)
+    if tried:
+        assert sparse.result_.objective <= min(state.objective for state in tried)
 
 
 def test_a_saddle_is_left_in_a_few_steps():

@@ -176,7 +176,7 @@ def _weighted(problem: Problem, k: int) -> tuple[Spectrum, float]:
         V,
         float(moments.squares.sum()),
         certificates.spectral(apply, V, values, problem.tol),
-        count=data.speakers,
+        count=data.rows_with_weight,
         freedom=moments.total,
         mean=moments.mean,
         unit=data.unit,

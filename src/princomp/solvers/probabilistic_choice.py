@@ -67,7 +67,7 @@ def relevant(data: Data, most: int, rng: np.random.Generator, *, tol: float, max
     It begins with a column for some rows, and with more if all prove relevant: as many columns as rows would leave no
     noise to be judged by.
     """
-    tried = max(int(data.speakers * data.share / ROWS_PER_COLUMN), 1)
+    tried = max(int(data.rows_with_weight * data.share / ROWS_PER_COLUMN), 1)
     while True:
         tried = min(tried, most)
         model = prune(data, probabilistic_em.begin(data, tried, rng), tol=tol, max_iter=max_iter)

@@ -110,14 +110,14 @@ class Data:
         return self.hidden is None and bool((self.moments.counts >= self.moments.total * (1 - 1e-12)).all())
 
     @property
-    def speakers(self) -> int:
+    def rows_with_weight(self) -> int:
         """How many rows have a weight."""
         return self.rows.shape[0] if self.weight is None else int(np.count_nonzero(self.weight))
 
     @property
     def count(self) -> float:
         """How many rows there are for a choice: weights that sum to less than one for each row are relative."""
-        return max(self.moments.total, float(self.speakers))
+        return max(self.moments.total, float(self.rows_with_weight))
 
     def around(self, shift: Array | float = 0.0, *, single: bool = False) -> Centered:
         """Return the rows less their mean and ``shift``, in dense tiles; hidden cells are missing too."""
