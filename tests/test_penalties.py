@@ -1,13 +1,15 @@
 """Penalties: each prox against its definition, by optimality conditions and by a generic solver."""
 
 import dataclasses
+import importlib.util
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from princomp._compiled import kernels
+from princomp import _compiled
+from princomp._compiled import group_prox
 from princomp._compiled.group_layout import Point, lay_out
 from princomp.penalties import (
     L1,
@@ -21,7 +23,6 @@ from princomp.penalties import (
     as_groups,
     as_penalty,
     interior,
-    interior_steps,
 )
 
 P = 9
@@ -229,20 +230,37 @@ def test_a_generic_solver_agrees_where_every_feature_is_in_many_groups(groups, s
     np.testing.assert_allclose(z, expected, atol=1e-6 * np.linalg.norm(w))
 
 
+@pytest.fixture(scope="module")
+def plain():
+    """The kernels as they are where numba does not work."""
+
+    def broken(function):
+        raise ImportError("numba does not work")
+
+    spec = importlib.util.find_spec("princomp._compiled.group_prox")
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_compiled, "kernel", broken)
+        spec.loader.exec_module(module)
+    assert hasattr(group_prox.advance, "py_func")
+    assert not hasattr(module.advance, "py_func")
+    return module
+
+
 @pytest.mark.parametrize("scale", [0.001, 0.02, 0.1, 0.2, 0.3])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_kernel_and_its_twin_agree_and_the_gap_is_small(shape, scale, monkeypatch):
+def test_kernels_compiled_or_not_agree_and_the_gap_is_small(shape, scale, plain, monkeypatch):
     """Hard cases: many groups over each feature, and some that are just about to vanish."""
     groups, p = SHAPES[shape]
     w, penalty = np.random.default_rng(int(100 * scale)).normal(size=p), OverlappingGroups(scale, groups)
-    layout, weights = penalty._layout
+    layout, weights, _ = penalty._layout
     monkeypatch.setattr(interior, "MOST_STEPS", 40)  # it is quick
     z, error = interior.solve(layout, w, scale * weights)
     assert error <= 1e-10
     assert (penalty.prox(w, 1.0) == z).all()
     zero = np.flatnonzero(z == 0)  # a union of groups
     assert set(zero) == set().union(*(group for group in groups if set(group) <= set(zero)))
-    monkeypatch.setattr(interior, "kernels", lambda name: None)
+    monkeypatch.setattr(_compiled, "group_prox", plain)
     np.testing.assert_allclose(penalty.prox(w, 1.0), z, atol=1e-10 * np.linalg.norm(w))
 
 
@@ -250,24 +268,24 @@ def test_the_kernel_and_its_twin_agree_and_the_gap_is_small(shape, scale, monkey
 def test_large_images_where_noise_is_about_to_vanish(seed):
     """The hardest of all: on white noise, near the weight at which most groups vanish at once."""
     w, penalty = np.random.default_rng(seed).normal(size=28 * 28), OverlappingGroups(0.2, windows(28))
-    layout, weights = penalty._layout
+    layout, weights, _ = penalty._layout
     z, error = interior.solve(layout, w, 0.2 * weights)
     assert error <= 1e-5
     assert penalty.value(z) == pytest.approx(float((w - z) @ z), rel=1e-5)  # w - z is a subgradient
     assert objective(penalty, z, w, 1.0) <= min(objective(penalty, s * z, w, 1.0) for s in (0.0, 0.99, 1.01))
 
 
-def test_steps_of_kernel_and_twin_are_the_same():
+def test_steps_are_the_same_compiled_or_not(plain):
     groups, p = SHAPES["windows"]
     layout, rng = lay_out(groups, p), np.random.default_rng(0)
     w, bounds, live = rng.normal(size=p), np.full(len(groups), 0.9), np.ones(len(groups), dtype=bool)
     live[5], w[groups[5]] = False, 0.0  # a group that takes no part
     before = interior._start(layout, w, bounds, live)
     ends = []
-    for tools in (kernels("group_prox"), interior_steps):
+    for tools in (group_prox, plain):
         point = Point(*(array.copy() for array in before))
         assert not tools.advance(layout, w, bounds, live, point, 1e-15, 4)
-        ends.append((*point, *tools.sweep(layout, w, bounds, live, point.parts)[:2]))
+        ends.append((*point, *tools.answer(layout, w, bounds, live, point.parts)))
     for ours, twin in zip(*ends):
         np.testing.assert_allclose(ours, twin, atol=1e-11)
     assert (ends[0][2][live] > 0).all()

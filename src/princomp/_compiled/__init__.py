@@ -1,6 +1,7 @@
 """Kernels compiled by numba: arrays and numbers in, arrays out; serial, without the GIL, each with a slow twin.
 
-`kernels` is the one way in. It answers None where numba is missing or broken, and the caller uses the twin.
+`kernels` is the one way in. It answers None where numba is missing or broken, and the caller uses the twin. Kernels
+that are their own twins (`kernel_or_itself`) are there in any case.
 """
 
 from __future__ import annotations
@@ -43,3 +44,11 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return njit(cache=True, **how)(function)
     except RuntimeError:  # no folder for the cache
         return njit(**how)(function)
+
+
+def kernel_or_itself(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a kernel that is its own twin: where numba does not work it is used as it is."""
+    try:
+        return kernel(function)
+    except Exception:  # as in `kernels`
+        return function

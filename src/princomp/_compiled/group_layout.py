@@ -1,4 +1,4 @@
-"""What `group_prox` and its twin share: how overlapping groups are laid out, and constants."""
+"""How overlapping groups are laid out: apart from `group_prox`, which loads numba."""
 
 from __future__ import annotations
 
@@ -9,12 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-
-# Constants of the interior-point method.
-BACK_OFF = 0.99  # share of the way to the wall that is gone
-LEAST = 1e-4  # factor by which a step may lower the mean of scale times slack
-PINNED = 1e-8  # slack, relative to bound^2, below which the difference bound^2 - |u|^2 has too few digits
-STALLED = 1e-8  # length of a step that leads nowhere
 
 
 class Layout(NamedTuple):

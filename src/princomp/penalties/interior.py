@@ -21,9 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp._compiled import kernels
 from princomp._compiled.group_layout import Layout, Point
-from princomp.penalties import interior_steps
 
 Array = NDArray[Any]
 
@@ -59,8 +57,8 @@ def solve(layout: Layout, w: Array, bounds: Array) -> tuple[Array, float]:
     if not live.any():
         return w * size, 0.0
     found = [(w, np.inf)]
-    for z, error in _attempts(layout, w, bounds, live):
-        found.append((z, error))
+    for z, gap in _attempts(layout, w, bounds, live):
+        found.append((z, error := float(np.sqrt(2 * gap))))
         if error <= CLOSE:
             break
     z, error = min(found, key=lambda answer: answer[1])
@@ -81,26 +79,33 @@ def _screened(layout: Layout, w: Array, bounds: Array) -> tuple[Array, Array]:
 
 
 def _attempts(layout: Layout, w: Array, bounds: Array, live: Array) -> Iterator[tuple[Array, float]]:
-    """Yield answers and bounds on their errors, better and better."""
-    tools: Any = kernels("group_prox") or interior_steps
+    """Yield answers z and their gaps, of smaller and smaller means of scale times slack."""
+    from princomp._compiled import group_prox  # here: numba takes long to load
+
+    widths = (layout.last - np.arange(len(live)) + 1).astype(np.float64)
+    at_once = max(1, int(WORK / float(widths @ widths + 1)))
+
+    def reach(w: Array, live: Array, point: Point, mean: float) -> tuple[Array, Array, float, Array]:
+        left = MOST_STEPS
+        while left > 0 and not group_prox.advance(layout, w, bounds, live, point, mean, min(at_once, left)):
+            left -= at_once
+        parts = point.parts.copy()
+        return *group_prox.answer(layout, w, bounds, live, parts), parts
+
     point = _start(layout, w, bounds, live)
     for look in LOOKS:
-        _advance(tools, layout, w, bounds, live, point, look)
-        parts = point.parts.copy()
-        z, outside, gap = tools.sweep(layout, w, bounds, live, parts)
-        yield z, float(np.sqrt(2 * gap))
+        z, outside, gap, parts = reach(w, live, point, look)
+        yield z, gap
         # Groups inside their bounds look like zero: can their parts alone make up all of w there?
         zero = live & ~outside
         dead = _features(layout, zero)
-        parts = np.where(zero[layout.owner], parts, 0.0)
-        if not _made_up(tools, layout, np.where(dead, w, 0.0), bounds, zero, parts):
-            continue
-        rest = np.where(dead, 0.0, w)
-        alive = live & (_norms(layout, rest) > 0)
-        parts = np.where(alive[layout.owner] & ~dead[layout.indices], point.parts, 0.0)
-        _advance(tools, layout, rest, bounds, alive, Point(parts, point.scale.copy(), point.slack.copy()), FINAL)
-        z, _, gap = tools.sweep(layout, rest, bounds, alive, parts)
-        yield z, float(np.sqrt(2 * gap))
+        parts, made = np.where(zero[layout.owner], parts, 0.0), np.where(dead, w, 0.0)
+        if any(not group_prox.sweep(layout, made, bounds, zero, parts)[0].any() for _ in range(MOST_SWEEPS)):
+            rest = np.where(dead, 0.0, w)
+            alive = live & (_norms(layout, rest) > 0)
+            parts = np.where(alive[layout.owner] & ~dead[layout.indices], point.parts, 0.0)
+            z, _, gap, _ = reach(rest, alive, Point(parts, point.scale.copy(), point.slack.copy()), FINAL)
+            yield z, gap
 
 
 def _start(layout: Layout, w: Array, bounds: Array, live: Array) -> Point:
@@ -110,19 +115,6 @@ def _start(layout: Layout, w: Array, bounds: Array, live: Array) -> Point:
     parts = (w / (1.0 + shares))[layout.indices] * (live / scale)[layout.owner]
     slack = (bounds**2 - np.add.reduceat(parts**2, layout.first[:-1])) / 2
     return Point(parts, scale, np.where(live, slack, 1.0))
-
-
-def _advance(tools: Any, layout: Layout, w: Array, bounds: Array, live: Array, point: Point, until: float) -> None:
-    widths = (layout.last - np.arange(len(live)) + 1).astype(np.float64)
-    steps = max(1, int(WORK / float(widths @ widths + 1)))
-    left = MOST_STEPS
-    while left > 0 and not tools.advance(layout, w, bounds, live, point, until, min(steps, left)):
-        left -= steps
-
-
-def _made_up(tools: Any, layout: Layout, w: Array, bounds: Array, live: Array, parts: Array) -> bool:
-    """Tell whether parts within their bounds can add up to w exactly, from good ones on."""
-    return any(not tools.sweep(layout, w, bounds, live, parts)[0].any() for _ in range(MOST_SWEEPS))
 
 
 def _features(layout: Layout, groups: Array) -> Array:

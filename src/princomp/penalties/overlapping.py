@@ -39,8 +39,8 @@ class OverlappingGroups(Grouped):
     """
 
     @cached_property
-    def _layout(self) -> tuple[Layout, Array] | None:
-        """Groups that are penalised, neighbours close together, and their weights; None if there are none."""
+    def _layout(self) -> tuple[Layout, Array, Array] | None:
+        """Groups that are penalised, neighbours close together, their weights, and their features; None if none are."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import reverse_cuthill_mckee
 
@@ -51,20 +51,19 @@ class OverlappingGroups(Grouped):
         apart = lay_out([group for group, _ in pairs], p)
         member = csr_array((np.ones(len(apart.indices)), apart.indices, apart.first), shape=(len(pairs), p))
         order = reverse_cuthill_mckee((member @ member.T).tocsr(), symmetric_mode=True)
-        pairs = [pairs[g] for g in order]
-        return lay_out([group for group, _ in pairs], p), np.array([weight for _, weight in pairs])
+        layout = lay_out([pairs[g][0] for g in order], p)
+        return layout, np.array([pairs[g][1] for g in order]), np.unique(layout.indices)
 
     def prox(self, w: Array, step: Step) -> Array:
         """Return the minimiser, to 1e-10 |w|."""
         W = self._columns(w)
         if self._layout is not None:
-            layout, weights = self._layout
-            covered = np.flatnonzero(np.diff(layout.starts))  # the others are not penalised: they stay as they are
+            layout, weights, covered = self._layout  # features that are not penalised stay as they are
             padded = np.zeros(len(layout.starts) - 1)
             steps = np.broadcast_to(np.asarray(self.alpha * step, dtype=np.float64), W.shape[1:])
-            for column, each in zip(W.T, steps):
+            with np.errstate(over="ignore"):
+                bounds = np.multiply.outer(steps, weights)
+            for column, each in zip(W.T, bounds):
                 padded[covered] = column[covered]
-                with np.errstate(over="ignore"):
-                    bounds = each * weights
-                column[covered] = interior.solve(layout, padded, bounds)[0][covered]
+                column[covered] = interior.solve(layout, padded, each)[0][covered]
         return W.reshape(np.shape(w))
