@@ -79,10 +79,10 @@ def stationarity(A: Array, B: Array, SA: Array, SB: Array, alpha: Array, ridge: 
 
 def step_of_loadings(B: Array, SA: Array, SB: Array, alpha: Array, ridge: float) -> float:
     """Return |D_B / t2| / |2SA|, the part of `stationarity` that is B's."""
-    square, own = weights(ridge)
-    size = 2 * float(np.linalg.norm(SA))
-    step = 1 / (2 * square * float(np.linalg.norm(SA, axis=0).max()) + 2 * own) if size > 0 or own > 0 else 1.0
-    D_B = soft(B - 2 * step * (square * SB - SA + own * B), step * alpha) - B
+    on_fit, on_ridge = weights(ridge)
+    size, largest = 2 * float(np.linalg.norm(SA)), float(np.linalg.norm(SA, axis=0).max())
+    step = 1 / (2 * on_fit * largest + 2 * on_ridge) if size > 0 or on_ridge > 0 else 1.0
+    D_B = soft(B - 2 * step * (on_fit * SB - SA + on_ridge * B), step * alpha) - B
     part = float(np.linalg.norm(D_B)) / step
     return part / size if size > 0 else part
 

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from princomp._compiled import kernels
 from princomp.certificates.remainder import rounding_in
 from princomp.result import State, Value
-from princomp.solvers.deflation import Deflated, deflated
+from princomp.solvers import one_by_one
+from princomp.solvers.deflation import Deflated
 from princomp.solvers.exchange import MOST_COMPILED, Units, improved
 from princomp.solvers.leading import roughly
 from princomp.solvers.scatter import Scatter
@@ -68,20 +69,13 @@ Prover = Callable[[Array, int, Array], Proof]  # components before (p, j), count
 
 def start(p: int) -> Value:
     """Return the value before the first step."""
-    return {
-        "found": np.zeros((p, 0)),  # components that are done
-        "left": np.zeros((p, 0)),  # the deflation by them
-        "right": np.zeros((p, 0)),
-        "basis": np.zeros((p, 0)),
-        "captured": np.zeros(0),  # variance of each, on the S it was found on
-        "upper": np.zeros(0),  # bound on it
-        "counts": np.zeros(0, dtype=np.int64),  # units that each may use
+    each = {
+        "upper": np.zeros(0),  # bound on the variance of a component that is done
+        "counts": np.zeros(0, dtype=np.int64),  # units that it may use
         "nodes": np.zeros(0, dtype=np.int64),  # of its proof
         "seconds": np.zeros(0),
-        "worst": np.array(0.0),  # residual of those done
-        "iteration": np.array(0),
-        **_forget(p),
     }
+    return one_by_one.start(p, each | _forget(p))
 
 
 def _forget(p: int) -> dict[str, Array]:
@@ -108,12 +102,8 @@ def _forget_search(p: int, units: int) -> dict[str, Array]:
 
 def components(value: Value, k: int) -> Array:
     """Return the components, (p, k); those that are not begun, or for which nothing was left, are zero."""
-    V = np.zeros((len(value["found"]), k))
-    done = value["found"].shape[1]
-    V[:, :done] = value["found"]
-    if len(value["V"]) and done < k:
-        V[:, done] = value["V"][int(np.argmax(value["heights"]))]
-    return V
+    best = value["V"][int(np.argmax(value["heights"]))] if len(value["V"]) else None
+    return one_by_one.components(value, k, best)
 
 
 def cardinality(
@@ -127,7 +117,7 @@ def cardinality(
     largest: float = np.inf,
     prover: Prover | None = None,
 ) -> Iterator[State]:
-    """Yield states that ascend, component after component.
+    """Return an iterator of states that ascend, component after component (`one_by_one`).
 
     Parameters
     ----------
@@ -148,37 +138,32 @@ def cardinality(
     prover : callable, optional
         Asked for a better bound, and a better component if there is one, before S is deflated by it.
 
-    Yields
-    ------
-    State
-        `components` gives the components. ``objective`` is tr S less the variances v'Sv found, each on the S it was
-        found on. ``residual`` is infinite until the last is done, then the largest |A_II v - (v'Av) v| / v'Av.
+    Returns
+    -------
+    iterator of State
+        `components` gives the components. ``residual`` is infinite until the last is done, then the largest
+        |A_II v - (v'Av) v| / v'Av.
     """
-    p, squares = scatter.features, scatter.diagonal
-    before, A = None, None
-    while (component := value["found"].shape[1]) < k:
-        # In one memory order, on which the last digits of products depend: a restart begins here.
-        value = {name: np.array(array, order="C") for name, array in value.items()}
-        if A is None or before != component:
-            A, before = deflated(scatter, kind, value), component
-        if value["high"] < 0 and _is_nothing(A, NOTHING * float(squares.max())):
+
+    def step(A: Deflated, value: Value) -> tuple[Value, float, float]:
+        value, p = dict(value), scatter.features
+        if value["high"] < 0 and _is_nothing(A, NOTHING * float(scatter.diagonal.max())):
             value |= _nothing_left(p)
         elif value["high"] < 0:
-            value |= _bracket(A, units, counts if isinstance(counts, float) else int(counts[component]))
+            wanted = counts if isinstance(counts, float) else int(counts[value["found"].shape[1]])
+            value |= _bracket(A, units, wanted)
         count = _count(value)
         if len(value["V"]) == 0:
             value |= _search(A, units, count, value["lead"])
         elif not value["settled"].all():
             value |= _improve(A, units, value)
-        value["iteration"] = value["iteration"] + 1
-        settled = bool(value["settled"].all())
-        if settled and _is_last(value):
+        if value["settled"].all() and _is_last(value):
             value |= _finish(A, units, value, count, largest, prover)
-        elif settled:
+        elif value["settled"].all():
             value |= _narrowed(value, count) | _forget_search(p, len(units.forced))
-        objective = float(squares.sum() - value["captured"].sum() - value["heights"].max(initial=0.0))
-        complete = value["found"].shape[1] == k
-        yield State(dict(value), objective, float(value["worst"]) if complete else np.inf, int(value["iteration"]))
+        return value, float(value["heights"].max(initial=0.0)), np.inf
+
+    return one_by_one.one_by_one(scatter, value, step, k=k, kind=kind)
 
 
 def _is_nothing(A: Deflated, least: float) -> bool:
@@ -383,17 +368,9 @@ def _finish(
             upper = upper_bound(A, units, count, known) + rounding
         else:  # what is left is rounding, but that is not nothing
             upper = len(v) * NOTHING * float(squares.max()) + rounding
-    after = A.without(v)
-    more = {"captured": lower, "upper": max(lower, upper), "counts": count, "nodes": nodes, "seconds": seconds}
-    return {
-        "found": np.column_stack([value["found"], v]),
-        **{name: np.append(value[name], np.array([number], value[name].dtype)) for name, number in more.items()},
-        "worst": np.array(max(float(value["worst"]), _residual(A, v))),
-        "left": after.left,
-        "right": after.right,
-        "basis": after.basis,
-        **_forget(len(v)),
-    }
+    more = {"upper": max(lower, upper), "counts": count, "nodes": nodes, "seconds": seconds}
+    each = {name: np.append(value[name], np.array([number], value[name].dtype)) for name, number in more.items()}
+    return one_by_one.finished(A, value, v, lower, _residual(A, v), each | _forget(len(v)))
 
 
 def _images(A: Deflated, found: Array) -> Array:

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from princomp.certificates.constrained import maximiser
 from princomp.result import State, Value
-from princomp.solvers.deflation import Deflated, deflated
+from princomp.solvers import one_by_one
+from princomp.solvers.deflation import Deflated
 from princomp.solvers.leading import roughly
 from princomp.solvers.scatter import Scatter
 
@@ -40,17 +41,7 @@ START_RESIDUAL, START_PRODUCTS = 1e-4, 12
 
 def start(p: int) -> Value:
     """Return the value before the first step."""
-    empty = np.zeros((p, 0))
-    return {
-        "found": empty,  # components that are done
-        "left": empty,  # the deflation by them
-        "right": empty,
-        "basis": empty,
-        "captured": np.zeros(0),  # variance of each, when it was found
-        "worst": np.array(0.0),  # residual of those done
-        "iteration": np.array(0),
-        **_forget(p),
-    }
+    return one_by_one.start(p, _forget(p))
 
 
 def _forget(p: int) -> dict[str, Array]:
@@ -69,18 +60,13 @@ def _forget(p: int) -> dict[str, Array]:
 
 def components(value: Value, k: int) -> Array:
     """Return the components, (p, k); those that are not begun, or for which nothing was left, are zero."""
-    V = np.zeros((len(value["found"]), k))
-    done = value["found"].shape[1]
-    V[:, :done] = value["found"]
-    if value["V"].shape[1] and done < k:
-        V[:, done] = value["V"][:, _best(value)]
-    return V
+    return one_by_one.components(value, k, value["V"][:, _best(value)] if value["V"].shape[1] else None)
 
 
 def constrained(
     scatter: Scatter, value: Value, *, bounds: Array, tol: float, kind: str = "schur", starts: int = 4
 ) -> Iterator[State]:
-    """Yield states that ascend, component after component.
+    """Return an iterator of states that ascend, component after component (`one_by_one`).
 
     Parameters
     ----------
@@ -97,22 +83,19 @@ def constrained(
     starts : int
         Columns to start from, beside the leading eigenvector.
 
-    Yields
-    ------
-    State
-        `components` gives the components. ``objective`` is tr S less the variances v'Sv found, each on the S it was
-        found on; it never rises. ``residual`` is the largest |v+ - v|, v+ being the maximiser of z'(Sv) over C, so
-        that 0 means that no small step within C leads higher; infinite until the best start of the last component is
-        alone.
+    Returns
+    -------
+    iterator of State
+        `components` gives the components. ``objective`` never rises. ``residual`` is the largest |v+ - v|, v+ being the
+        maximiser of z'(Sv) over C, so that 0 means that no small step within C leads higher; infinite until the best
+        start of the last component is alone.
     """
-    k, squares = len(bounds), scatter.diagonal
-    while (component := value["found"].shape[1]) < k:
-        # In one memory order, on which the last digits of products depend: a restart begins here.
-        value = {name: np.array(array, order="C") for name, array in value.items()}
-        A = deflated(scatter, kind, value)
+
+    def step(A: Deflated, value: Value) -> tuple[Value, float, float]:
+        value, component = dict(value), value["found"].shape[1]
         bound = float(bounds[component])
 
-        def apply(V: Array, A: Deflated = A) -> Array:
+        def apply(V: Array) -> Array:
             return A.apply(V) + A.shift * V
 
         if value["V"].shape[1] == 0:
@@ -126,29 +109,13 @@ def constrained(
             if done:
                 break
         best = _best(value)
-        v = value["V"][:, best]
-        captured = float(v @ value["images"][:, best]) - A.shift * float(v @ v)
-        worst = max(float(_residuals(value)[best]), float(value["worst"]))
-        value["iteration"] = value["iteration"] + 1
-        objective = float(squares.sum()) - float(value["captured"].sum()) - captured
+        v, residual = value["V"][:, best], float(_residuals(value)[best])
+        variance = float(v @ value["images"][:, best]) - A.shift * float(v @ v)
         if done:
-            value |= _finish(A, value, v, captured, worst)
-        complete = component == k - 1 and (done or value["V"].shape[1] == 1)
-        yield State(dict(value), objective, worst if complete else np.inf, int(value["iteration"]))
+            return one_by_one.finished(A, value, v, variance, residual, _forget(len(v))), variance, residual
+        return value, variance, residual if value["V"].shape[1] == 1 else np.inf
 
-
-def _finish(A: Deflated, value: Value, v: Array, captured: float, worst: float) -> Value:
-    """Return what changes when v is done."""
-    after = A.without(v)
-    return {
-        "found": np.column_stack([value["found"], v]),
-        "captured": np.append(value["captured"], captured),
-        "worst": np.array(worst),
-        "left": after.left,
-        "right": after.right,
-        "basis": after.basis,
-        **_forget(len(v)),
-    }
+    return one_by_one.one_by_one(scatter, value, step, k=len(bounds), kind=kind)
 
 
 def _starts(A: Deflated, bound: float, count: int, component: int) -> Array:
