@@ -10,7 +10,7 @@ from princomp import SparsePCA
 from princomp.datasets import load_wine
 from princomp.estimators.sparse import dictionary
 from princomp.estimators.sparse.penalised import weigh_and_fit
-from princomp.solvers.nonzeros import bisect_alpha
+from princomp.solvers.nonzeros import bisect_alpha, loosest_alpha
 
 
 class Toy:
@@ -129,6 +129,28 @@ def test_another_beginning_may_lead_to_the_target():
 def test_no_fit_at_all_is_refused():
     with pytest.raises(ValueError, match="max_fits"):
         bisect_alpha(Toy(np.ones((2, 1))), [1], 1.0, max_fits=0)
+
+
+@pytest.mark.parametrize("target", [[3, 3], [12, 5], [1, 20]], ids=str)
+def test_the_loosest_weights_lie_just_above_the_next_entry(target):
+    sizes = np.sort(np.random.default_rng(1).exponential(size=(30, 2)), axis=0)[::-1]
+    found = loosest_alpha(Toy(sizes), target, sizes.max(axis=0))
+    assert found.nonzeros.tolist() == target
+    following = sizes[target, [0, 1]]  # at this weight there would be one more
+    assert (found.alpha >= following).all()
+    assert (found.alpha <= 1.02 * following).all()
+
+
+def test_a_search_keeps_to_its_budget():
+    """That of the first search, then four and half as many as it took, to loosen the weights."""
+    rng, fits = np.random.default_rng(0), []
+
+    def never(alpha, start):
+        fits.append(alpha)
+        return rng.integers(1, 50, size=3), None
+
+    found = loosest_alpha(never, [100, 100, 100], 1.0, max_fits=17)
+    assert found.fits == len(fits) <= 17 + 4 + 17 // 2
 
 
 # --- through the estimator ------------------------------------------------------------------------------

@@ -1,10 +1,13 @@
-"""A penalty weight for each component that leaves a given number of nonzeros, by bisection with warm starts.
+"""The loosest penalty weight for each component that leaves a given number of nonzeros, by fits with warm starts.
 
 The number of nonzeros falls with alpha, as a rule, but not always, and that of one component depends on the weights of
 the others. So all weights move together, without brackets: each that is not right takes a step towards fewer or more
 nonzeros, half as long whenever it has passed the target. Fits begin at the best one before. From a fit far away, or
 from the usual start, components may change places: a component of smaller weight takes over what a stronger one holds.
 Where one way does not lead to the target, another beginning may.
+
+Of all weights that leave as many nonzeros the smallest keep the most variance: they are found by bisection of all
+weights side by side. The numbers depend on all weights, so that only a fit with all of them right counts.
 """
 
 from __future__ import annotations
@@ -24,6 +27,10 @@ LONGER, SHORTER = 1.2, 0.5
 NARROW = 1e-4  # a step this short is not worth it
 JUMP = 0.01  # weights this close, relative, with too many and with too few nonzeros have nothing between them
 SMALLEST = 1e-9  # share of the largest weight below which it may as well be 0
+# The loosest weights.
+CLOSE = 0.02  # relative width at which a bracket is narrow enough: the variance hardly changes within it
+LOOSER_FITS = 4  # and half as many as the search took: it is not to cost much more
+LOWER = 0.35  # of a weight below which none was tried
 
 
 class Found(NamedTuple):
@@ -34,6 +41,54 @@ class Found(NamedTuple):
     start: Any  # what the fit left for the next
     fits: int  # how many were made
     jumps: Array  # (k,) whether the number of nonzeros was seen to jump over the target
+
+
+def loosest_alpha(fit: Fit, target: Any, alpha_max: Any, *, max_fits: int = 75) -> Found:
+    """Return weights as small as leave the target number of nonzeros, or what comes closest to it.
+
+    Parameters
+    ----------
+    fit, target, alpha_max, max_fits
+        As in `bisect_alpha`, which goes first; then there are half as many fits, and four, at the most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.solvers.nonzeros import loosest_alpha
+    >>> sizes = np.array([[5.0, 4.0, 3.0, 2.0, 1.0]]).T  # entries above alpha stay
+    >>> found = loosest_alpha(lambda alpha, start: ((sizes > alpha).sum(axis=0), None), [2], 5.0)
+    >>> found.nonzeros.tolist(), bool(3.0 <= found.alpha[0] <= 3.06)
+    ([2], True)
+    """
+    tried: list[tuple[Array, Array]] = []
+
+    def recorded(alpha: Array, start: Any) -> tuple[Array, Any]:
+        nonzeros, following = fit(alpha, start)
+        tried.append((alpha, nonzeros))
+        return nonzeros, following
+
+    best = bisect_alpha(recorded, target, alpha_max, max_fits=max_fits)
+    reached, loose = best.nonzeros, np.zeros(len(best.alpha))
+    for alpha, nonzeros in tried:
+        loose = np.where((nonzeros > reached) & (alpha < best.alpha), np.maximum(alpha, loose), loose)
+    moves, trial = np.ones(len(reached), bool), best.alpha
+    for _ in range(LOOSER_FITS + best.fits // 2):
+        wide = (best.alpha > (1 + CLOSE) * loose) & (reached > 0)
+        if not wide.any():
+            break
+        middle = np.where(loose > 0, np.sqrt(best.alpha * loose), LOWER * best.alpha)
+        trial = np.where(moves, np.where(wide, middle, best.alpha), trial)
+        nonzeros, following = fit(trial, best.start)
+        best = best._replace(fits=best.fits + 1)
+        wrong = nonzeros != reached
+        moves = np.ones(len(reached), bool)
+        if not wrong.any():
+            best = best._replace(alpha=trial, start=following)
+            continue
+        if (wrong & wide).any():
+            moves = wrong & wide  # the others wait where they are right
+        loose = np.where(moves, np.maximum(trial, loose), loose)
+    return best
 
 
 def bisect_alpha(fit: Fit, target: Any, alpha_max: Any, *, start: Any = None, max_fits: int = 75) -> Found:

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from princomp.estimators.sparse.grouping import labels, used
-from princomp.estimators.sparse.loosest import loosest, recording
 from princomp.estimators.sparse.problem import Problem
 from princomp.result import Result, Status
-from princomp.solvers.nonzeros import bisect_alpha
+from princomp.solvers.nonzeros import loosest_alpha
 
 Array = NDArray[Any]
 
@@ -50,7 +49,11 @@ def weigh_and_fit(
             raise ValueError("With groups, nonzeros must be one number: all components have the same weight.")
         target = target[:1]
 
+    fits = 0
+
     def count(alpha: Array, before: Result | None) -> tuple[Array, Result]:
+        nonlocal fits
+        fits += 1
         alpha = np.broadcast_to(alpha, problem.k)
         if before is None or again is None:
             loadings, result = fit(alpha, given["tol"])
@@ -61,12 +64,11 @@ def weigh_and_fit(
         many = used(loadings, group)
         return many.max(keepdims=True) if one else many, result
 
-    tried: list[tuple[Array, Array]] = []
     most = COLD_FITS if again is None else WARM_FITS
     try:
-        found = loosest(count, bisect_alpha(recording(count, tried), target, alpha_max, max_fits=most), tried)
+        found = loosest_alpha(count, target, alpha_max, max_fits=most)
     except StoppedError as stopped:
-        return np.array(stopped.alpha), stopped_search(stopped.result, 1 + len(tried))
+        return np.array(stopped.alpha), stopped_search(stopped.result, fits)
     warn_if_missed(found.nonzeros, target, found.jumps)
     return np.array(np.broadcast_to(found.alpha, problem.k)), found.start
 
