@@ -6,12 +6,9 @@ What a manifold must provide, for a point ``A`` on it and a matrix ``D`` like it
     the matrix nearest to D in the tangent space at A.
 ``retract(A, D)``
     a point of the manifold near A + D, for a tangent D.
-``normal(A, D)``
-    a vector that is zero if and only if D is tangent at A, linear in D; empty where all D are.
-``multiply(A, L)``
-    the adjoint of ``normal``: the normal matrix with coefficients L.
 ``basis(A)``
-    what ``multiply`` makes of each coefficient, stacked: ``normal`` and ``multiply`` are products with it.
+    matrices, stacked, that span what is normal at A: D is tangent if its product with each is zero; none where all D
+    are.
 """
 
 from __future__ import annotations
@@ -34,14 +31,8 @@ class Manifold(Protocol):
     def retract(self, A: Array, D: Array) -> Array:
         """Return a point near A + D."""
 
-    def normal(self, A: Array, D: Array) -> Array:
-        """Return a vector that is zero if and only if D is tangent."""
-
-    def multiply(self, A: Array, L: Array) -> Array:
-        """Return the normal matrix with coefficients L."""
-
     def basis(self, A: Array) -> Array:
-        """Return the normal matrix of each coefficient."""
+        """Return matrices that span what is normal at A, stacked."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +54,6 @@ class Euclidean:
     def retract(self, A: Array, D: Array) -> Array:
         """Return A + D."""
         return A + D
-
-    def normal(self, A: Array, D: Array) -> Array:
-        """Return nothing: all matrices are tangent."""
-        return np.zeros(0)
-
-    def multiply(self, A: Array, L: Array) -> Array:
-        """Return zero."""
-        return np.zeros_like(A)
 
     def basis(self, A: Array) -> Array:
         """Return nothing."""
@@ -99,14 +82,6 @@ class Sphere:
         """Return A + D, scaled to the radius."""
         new = A + D
         return new * (self.radius / float(np.linalg.norm(new)))
-
-    def normal(self, A: Array, D: Array) -> Array:
-        """Return <A, D>."""
-        return np.array([float(np.vdot(A, D))])
-
-    def multiply(self, A: Array, L: Array) -> Array:
-        """Return A times the coefficient."""
-        return A * L[0]
 
     def basis(self, A: Array) -> Array:
         """Return A alone."""
@@ -152,18 +127,6 @@ class Stiefel:
             values, Q = np.linalg.eigh(new.T @ self._times(new))
             new = new @ (Q / np.sqrt(values)) @ Q.T
         return new
-
-    def normal(self, A: Array, D: Array) -> Array:
-        """Return the upper triangle of A'MD + D'MA."""
-        product = self._times(A).T @ D
-        return (product + product.T)[np.triu_indices(len(product))]
-
-    def multiply(self, A: Array, L: Array) -> Array:
-        """Return 2 MA times the symmetric matrix with upper triangle L, off-diagonal entries halved."""
-        k = A.shape[1]
-        symmetric = np.zeros((k, k))
-        symmetric[np.triu_indices(k)] = L
-        return self._times(A) @ (symmetric + symmetric.T)
 
     def basis(self, A: Array) -> Array:
         """Return, for each i <= j, MA with column i moved to j, plus MA with column j moved to i."""
