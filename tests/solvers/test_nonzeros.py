@@ -10,7 +10,7 @@ from princomp import SparsePCA
 from princomp.datasets import load_wine
 from princomp.estimators.sparse import dictionary
 from princomp.estimators.sparse.penalised import weigh_and_fit
-from princomp.solvers.nonzeros import bisect_alpha, loosest_alpha
+from princomp.solvers.nonzeros import bisect_alpha, loosest_alpha, loosest_bound
 
 
 class Toy:
@@ -151,6 +151,30 @@ def test_a_search_keeps_to_its_budget():
 
     found = loosest_alpha(never, [100, 100, 100], 1.0, max_fits=17)
     assert found.fits == len(fits) <= 17 + 4 + 17 // 2
+
+
+@pytest.mark.parametrize("target", [1, 4, 9])
+def test_the_loosest_bound_lies_just_below_the_next_entry(target):
+    edges = np.arange(1, 10) ** 1.5  # from each of these bounds on there is one more
+    bound, nonzeros, left = loosest_bound(lambda bound: (int((edges <= bound).sum()), bound), target, 1.0, 31.0)
+    assert nonzeros == target
+    assert left == bound
+    assert 0.98 * min((target + 1) ** 1.5, 31.0) <= bound < (target + 1) ** 1.5
+
+
+def test_a_number_that_jumps_is_missed_by_as_little_as_can_be():
+    trials = []
+
+    def jumps(bound):
+        trials.append(bound)
+        return (2 if bound < 3 else 7), None
+
+    assert loosest_bound(jumps, 4, 1.0, 9.0)[1] == 2
+    assert len(trials) <= 30
+    assert min(abs(trial - 3) for trial in trials) < 1e-5
+    trials.clear()
+    loosest_bound(jumps, 4, 1.0, 9.0, max_fits=5)
+    assert len(trials) == 5
 
 
 # --- through the estimator ------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ SMALLEST = 1e-9  # share of the largest weight below which it may as well be 0
 CLOSE = 0.02  # relative width at which a bracket is narrow enough: the variance hardly changes within it
 LOOSER_FITS = 4  # and half as many as the search took: it is not to cost much more
 LOWER = 0.35  # of a weight below which none was tried
+BETWEEN = 1e-6  # relative width of a bracket at which the number jumps over the target
 
 
 class Found(NamedTuple):
@@ -88,6 +89,36 @@ def loosest_alpha(fit: Fit, target: Any, alpha_max: Any, *, max_fits: int = 75) 
         if (wrong & wide).any():
             moves = wrong & wide  # the others wait where they are right
         loose = np.where(moves, np.maximum(trial, loose), loose)
+    return best
+
+
+def loosest_bound(
+    fit: Callable[[float], tuple[int, Any]], target: int, low: float, high: float, *, max_fits: int = 30
+) -> tuple[float, int, Any]:
+    """Return the largest bound that leaves a number of nonzeros, or comes closest; their number; what the fit left.
+
+    The number rises with the bound, ``high`` leaves as many at the least, and is tried first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.solvers.nonzeros import loosest_bound
+    >>> bound, nonzeros, _ = loosest_bound(lambda bound: (int(np.sum(np.arange(9) < bound)), None), 5, 1.0, 9.0)
+    >>> nonzeros, bool(4.9 <= bound <= 5.0)
+    (5, True)
+    """
+    best, trial = None, high
+    for _ in range(max_fits):
+        nonzeros, left = fit(trial)
+        # What is right replaces what was: trials go up from it.
+        if best is None or nonzeros == target or abs(nonzeros - target) < abs(best[1] - target):
+            best = trial, nonzeros, left
+        low, high = (low, trial) if nonzeros > target else (trial, high)
+        if high - low <= (CLOSE if best[1] == target else BETWEEN) * high:
+            break
+        trial = (low + high) / 2
+    if best is None:
+        raise ValueError(f"max_fits must be at least 1, got {max_fits}.")
     return best
 
 

@@ -10,17 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp import certificates
-from princomp.estimators.sparse.penalised import counts, refuse_checkpoint, stopped_search, warn_if_missed
+from princomp.estimators.sparse.penalised import StoppedError, counts, refuse_checkpoint, stopped_search, warn_if_missed
 from princomp.estimators.sparse.problem import Found, Listener, Problem
 from princomp.result import Result, Value, measured
 from princomp.solvers import constrained
+from princomp.solvers.nonzeros import loosest_bound
 
 Array = NDArray[Any]
-
-# In the search for a number of nonzeros, for each component.
-MOST_FITS = 30
-NARROW = 1e-6  # relative width at which the number jumps over the target
-CLOSE = 0.02  # once the number is right: width at which a looser bound is not worth looking for
 
 
 def solve(problem: Problem) -> Found:
@@ -59,25 +55,22 @@ def _search(fit: Callable[[Array, Value], Result], target: Array, p: int, tell: 
     returns the fit it was in, of fewer components; their bounds are the largest there could be.
     """
     value, bounds, counted, fits = constrained.start(p), np.zeros(0), [], 0
+
+    def count(bound: float) -> tuple[int, Result]:
+        nonlocal fits
+        fits += 1
+        begun = np.append(bounds, bound)
+        result = fit(begun, value)
+        if tell.stopped:
+            raise StoppedError(begun, result)
+        return int((constrained.components(result.value, len(begun))[:, -1] != 0).sum()), result
+
     for wanted in target:
-        low, high = 1.0, float(np.sqrt(wanted))
-        best: tuple[int, float, Result] | None = None
-        trial = high
-        for _ in range(MOST_FITS):
-            result, fits = fit(np.append(bounds, trial), value), fits + 1
-            if tell.stopped:
-                begun = np.append(bounds, trial)
-                return np.append(begun, np.sqrt(target[len(begun) :])), stopped_search(result, fits)
-            many = int((constrained.components(result.value, len(bounds) + 1)[:, -1] != 0).sum())
-            # What is right replaces what was: trials go up from it.
-            if best is None or many == wanted or abs(many - wanted) < abs(best[0] - wanted):
-                best = many, trial, result
-            low, high = (low, trial) if many > wanted else (trial, high)
-            if high - low <= (CLOSE if best[0] == wanted else NARROW) * high:
-                break
-            trial = (low + high) / 2
-        assert best is not None  # noqa: S101 - one fit at least is made
-        many, bound, result = best
+        try:
+            bound, many, result = loosest_bound(count, int(wanted), 1.0, float(np.sqrt(wanted)))
+        except StoppedError as stopped:
+            begun = stopped.alpha
+            return np.append(begun, np.sqrt(target[len(begun) :])), stopped_search(stopped.result, fits)
         counted.append(many)
         bounds, value = np.append(bounds, bound), {**result.value, "iteration": np.array(0)}
     found = np.array(counted)
