@@ -19,7 +19,7 @@ SOURCE = ROOT / "src"
 
 # From the ground up. A module may import its own floor and the floors below, whether at the top or inside a function.
 FLOORS = (
-    ("_version", "_threads", "_atomic", "_text", "_compiled"),
+    ("_version", "_threads", "_atomic", "_text", "_warn", "_compiled"),
     ("losses", "penalties", "manifolds", "kernels", "data"),
     ("result", "checkpoint", "progress"),
     ("certificates",),
@@ -140,6 +140,17 @@ def test_import_princomp_reaches_no_heavy_module():
         if target.split(".")[0] in HEAVY
     ]
     assert not faults, "`import princomp` reaches:\n" + "\n".join(faults)
+
+
+def test_warnings_are_given_in_one_place():
+    """It finds the user's line by itself: levels of the stack counted by hand are wrong after the next change."""
+    faults = [
+        f"{path.relative_to(ROOT)} says {words}"
+        for name, path in MODULES.items()
+        for words in ("stacklevel", "warnings.warn", "from warnings")
+        if name != "princomp._warn" and words in path.read_text(encoding="utf-8")
+    ]
+    assert not faults, "call princomp._warn.warn instead:\n" + "\n".join(faults)
 
 
 def run(code):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -12,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp import _warn
 from princomp.checkpoint import Checkpoint
 
 KEPT_BYTES = 2**23  # that a history may take
@@ -372,4 +372,4 @@ def warn(status: Status, tol: float) -> None:
         return
     from sklearn.exceptions import ConvergenceWarning
 
-    warnings.warn(status.sentence, ConvergenceWarning, stacklevel=2)
+    _warn.warn(status.sentence, ConvergenceWarning)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from princomp._warn import warn
 from princomp.data import Centered
 from princomp.estimators.base import Estimator
 from princomp.estimators.covariance import open_covariance
@@ -409,7 +409,7 @@ def _warn_of(found: Spectrum, k: int, *, asked: bool, dtype: Any) -> None:
         )
     else:
         return
-    warnings.warn(message, UserWarning, stacklevel=4)
+    warn(message)
 
 
 def _trace(result: Result, k: int) -> list[dict[str, Array]]:

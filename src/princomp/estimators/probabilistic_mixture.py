@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from princomp._warn import warn
 from princomp.certificates.likelihood import step_gain
 from princomp.data import Centered, Rows, statistics
 from princomp.estimators.base import Estimator, check_count
@@ -184,14 +184,12 @@ class ProbabilisticPCAMixture(Estimator):
             result = run(solver, begin, tol=self.tol, max_iter=self.max_iter)
         apart = None if data.complete else never_together(data, getattr(self, "feature_names_in_", None))
         if apart is not None:
-            warnings.warn(apart, UserWarning, stacklevel=4)
+            warn(apart)
         collapsed = int(limits.collapsed(Mixture.of(result.value)).sum())
         if collapsed:
-            warnings.warn(
+            warn(
                 f"{collapsed} of {self.n_clusters} clusters have no noise left, or no more rows than fix a subspace: "
-                "the likelihood has no bound there, and says nothing. Take fewer clusters or components.",
-                UserWarning,
-                stacklevel=4,
+                "the likelihood has no bound there, and says nothing. Take fewer clusters or components."
             )
         self._keep(result, data.moments.mean, data.unit, data.moments.cells, rows.dtype)
         self._certify(data, limits)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from princomp._warn import warn
 from princomp.data import Centered, Rows, as_rows
 from princomp.estimators import probabilistic_fit
 from princomp.estimators.base import Estimator, check_count
@@ -275,7 +275,7 @@ class ProbabilisticPCA(Estimator):
         probabilistic_fit.check_variance(found.total, found.total, dtype)
         messages = _warnings(found, self.n_components, k, most, self.max_components, rows)
         for message in messages + ([] if found.apart is None else [found.apart]):
-            warnings.warn(message, UserWarning, stacklevel=5)
+            warn(message)
         self.method_ = found.method
         self.n_components_ = k
         self.n_samples_ = found.n_samples

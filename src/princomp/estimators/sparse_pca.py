@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from princomp._warn import warn
 from princomp.estimators.base import Estimator
 from princomp.estimators.covariance import open_covariance
 from princomp.estimators.explained import Kind, explained_variance
@@ -427,11 +427,7 @@ class SparsePCA(Estimator):
         if empty and problem.total > 0 and self.result_.status:
             why = "the others leave nothing" if formulation == "cardinality" else "nothing was worth the penalty"
             advice = "Ask" if formulation == "cardinality" else "Lower alpha, or ask"
-            warnings.warn(
-                f"{empty} of {problem.k} components are zero: {why}. {advice} for fewer components.",
-                UserWarning,
-                stacklevel=4,
-            )
+            warn(f"{empty} of {problem.k} components are zero: {why}. {advice} for fewer components.")
 
     # Using the fit
 
@@ -561,7 +557,7 @@ def _holds_names(group: Any) -> bool:
 
 def _nothing_varies(problem: Problem, formulation: str) -> Found:
     """Return components of zeros: nothing can be explained."""
-    warnings.warn("X does not vary (all rows are equal): all components are zero.", UserWarning, stacklevel=6)
+    warn("X does not vary (all rows are equal): all components are zero.")
     V = np.zeros((problem.width, problem.k))
     certificate = Certificate(0.0, problem.parameters["tol"], "global")
     if formulation == "cardinality":

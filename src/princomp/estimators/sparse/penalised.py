@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from princomp._warn import warn
 from princomp.estimators.sparse.grouping import labels, used
 from princomp.estimators.sparse.problem import Problem
 from princomp.result import Result, Status
@@ -88,7 +88,7 @@ def stopped_search(result: Result, fits: int) -> Result:
         "the numbers of nonzeros need not be those asked for."
     )
     if result.status.code != "stopped":  # else a warning was given
-        warnings.warn(sentence, ConvergenceWarning, stacklevel=8)
+        warn(sentence, ConvergenceWarning)
     return replace(result, status=Status("stopped", sentence))
 
 
@@ -117,11 +117,9 @@ def warn_if_missed(nonzeros: Array, target: Array, jumps: Array) -> None:
         reason = (
             f"In component {where} (counted from 0) the number jumps over the target: features come and go together."
         )
-    warnings.warn(
+    warn(
         f"No weights were found that leave {target.tolist()} nonzeros: the closest ones leave "
-        f"{nonzeros.tolist()}. {reason} Another formulation may come closer.",
-        UserWarning,
-        stacklevel=8,
+        f"{nonzeros.tolist()}. {reason} Another formulation may come closer."
     )
 
 
