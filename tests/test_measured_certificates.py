@@ -15,12 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from princomp import PCA, ProbabilisticPCAMixture, SparsePCA, certificates
 from princomp.certificates import likelihood
 from princomp.data import Centered, as_rows
-from princomp.estimators import sparse_cca
 from princomp.estimators.sparse import constrained, dictionary, regression
 from princomp.estimators.sparse_cca import SparseCCA
 from princomp.losses import Huber, Squared
 from princomp.penalties import L1, Zero
 from princomp.result import measured
+from princomp.solvers import canonical as canonical_solver
 from princomp.solvers import constrained as constrained_solver
 from princomp.solvers import optimize as optimize_solver
 from princomp.solvers import probabilistic_mixture as mixture_solver
@@ -414,7 +414,7 @@ LIARS = {
         "constrained",
         lambda: SparsePCA(1, formulation="constrained", random_state=0, bound=2.0),
     ),
-    "canonical": (sparse_cca, "alternate", None),
+    "canonical": (canonical_solver, "alternate", None),
     "l1": (optimize_solver, "optimize", lambda: PCA(1, solver="optimize", random_state=0, penalty=L1(40.0))),
     "huber": (optimize_solver, "optimize", lambda: PCA(1, solver="optimize", random_state=0, loss=Huber(2.0))),
     "mixture": (mixture_solver, "em", lambda: ProbabilisticPCAMixture(1, n_init=1, random_state=0)),

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from princomp import _warn
+from princomp._kinds import ERROR, VARIANCE, Count, Kind, Number, Series
 from princomp.checkpoint import Checkpoint
 
 KEPT_BYTES = 2**23  # that a history may take
@@ -77,6 +78,8 @@ class Certificate:
     scope: Literal["global", "local"]
     dominant: bool | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    _kinds: ClassVar[Mapping[str, Kind]] = {"residual": Number(ERROR), "tol": Number(VARIANCE)}
 
     @property
     def holds(self) -> bool:
@@ -188,6 +191,11 @@ class History:
     kept: dict[str, list[Array]] = field(default_factory=dict)  # values, of every stride-th entry
     stride: int = 1
 
+    _kinds: ClassVar[Mapping[str, Kind]] = {
+        **dict.fromkeys(("iteration", "objective", "residual", "seconds"), Series("n")),
+        "stride": Count(1),
+    }
+
     def record(self, state: State, seconds: float, keep: tuple[str, ...]) -> None:
         """Add a state; values are kept of all entries, or, when that grows too large, of every second, fourth ..."""
         if keep and len(self) % self.stride == 0:
@@ -216,6 +224,8 @@ class Result:
     status: Status
     n_iter: int = 1
     history: History = field(default_factory=History)
+
+    _kinds: ClassVar[Mapping[str, Kind]] = {"n_iter": Count()}
 
     def after(self, before: Result | None) -> Result:
         """Return this result of a run that took up what another one left, with the history of both (without values)."""

@@ -1,6 +1,7 @@
 """What all estimators have from one skeleton: counts that are refused in words, warnings that point at the user."""
 
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from sklearn.pipeline import make_pipeline
 
 import princomp
 from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
+from princomp._kinds import Number, declared
+from princomp.persistence import schema
 
 ESTIMATORS = [PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA]
 RNG = np.random.default_rng(0)
@@ -65,3 +68,96 @@ def test_also_from_a_covariance(kind):
 def test_every_estimator_warns_here():
     assert {type(estimator) for estimator, _ in WARNERS.values()} == set(ESTIMATORS)
     assert {each.__name__ for each in ESTIMATORS} == set(princomp.estimators.__all__)
+
+
+# --- how many components --------------------------------------------------------------------------
+
+WORDS = {PCA: 'a share in (0, 1], "mle", or None', ProbabilisticPCA: "one of ard, bic, evidence, held-out, or None"}
+
+
+@pytest.mark.parametrize("asked", ["two", "", True, False, np.True_, [2], (2,), 0, -1, 7, 2.0, 1.5, np.nan, {}])
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_a_number_of_components_that_means_nothing_is_refused_in_words(kind, asked):
+    """Also lists, which compare with numbers one by one, and True, which is the integer 1 to Python."""
+    with pytest.raises(ValueError, match=r"^n_components must be an integer from 1 to [56]\b.*[;,] got ") as error:
+        kind(asked).fit(X, Y)
+    assert str(error.value).endswith(f"got {asked!r}.")
+    assert WORDS.get(kind, "") in str(error.value)
+    assert ("None" in str(error.value)) == (kind not in (ProbabilisticPCAMixture, SparseCCA))
+
+
+@pytest.mark.parametrize("kind", [PCA, ProbabilisticPCA, SparsePCA])
+def test_so_it_is_from_a_covariance(kind):
+    for asked in ("two", True, [2]):
+        with pytest.raises(ValueError, match=r"^n_components must be an integer from 1 to 6 \(= min\(n, p\)\)"):
+            kind(asked).fit_covariance(np.cov(X.T))
+
+
+@pytest.mark.parametrize("asked", ["two", True, [2], 0, None])
+def test_a_dictionary_may_have_more_components_than_features(asked):
+    sparse = SparsePCA(asked, formulation="dictionary", alpha=1.0, random_state=0)
+    if asked is None:
+        assert sparse.set_params(n_components=8).fit(X).components_.shape == (8, 6)
+        return
+    with pytest.raises(ValueError, match=r"^n_components must be an integer of at least 1, or None; got "):
+        sparse.fit(X)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_integers_of_any_kind_will_do(kind):
+    assert kind(np.int32(2)).fit(X, Y).n_components_ == 2
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_limits_that_mean_nothing_are_refused_in_words(kind):
+    for limits, words in (({"max_iter": 0}, "max_iter must be an integer"), ({"tol": -1}, "tol must be a number")):
+        with pytest.raises(ValueError, match=words):
+            kind(1, **limits).fit(X, Y)
+
+
+# --- what a fit leaves ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_a_fit_that_fails_leaves_nothing(kind):
+    before = dict(vars(kind(2)))
+    estimator = kind(2)
+    with pytest.raises(ValueError, match="contains inf"):
+        estimator.fit(np.where(X.max() == X, np.inf, X), Y)
+    assert vars(estimator) == before
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_a_fit_leaves_what_it_declares(kind):
+    """Every attribute has a kind, and is of it; without that it could not be saved."""
+    parameters = kind(2).get_params()
+    left = {name: value for name, value in vars(kind(2).fit(X, Y)).items() if name not in parameters}
+    kinds, lengths = declared(kind, "_fitted"), {}
+    assert left.keys() <= kinds.keys()
+    assert kinds.keys() - left.keys() == {name for name, each in kinds.items() if each.optional} - left.keys()
+    assert [each.fault(left[name], lengths) for name, each in kinds.items() if name in left] == [None] * len(left)
+
+
+def test_an_estimator_that_is_added_is_saved_without_being_told(tmp_path, monkeypatch):
+    """Nothing but its own declaration: the table of model files is made from the estimators there are."""
+
+    class Shifted(PCA):
+        _fitted: ClassVar = {"shift_": Number()}
+
+        def _fit(self, X, tell):
+            super()._fit(X, tell)
+            self.shift_ = 1.5
+
+    monkeypatch.setattr(princomp.estimators, "Shifted", Shifted, raising=False)
+    monkeypatch.setattr(princomp.estimators, "__all__", [*princomp.estimators.__all__, "Shifted"])
+    models = schema.models()
+    assert models.keys() == {*schema.MODELS, "Shifted"}
+    monkeypatch.setitem(schema.MODELS, "Shifted", models["Shifted"])
+    fitted = Shifted(2).fit(X)
+    princomp.save(fitted, tmp_path / "model.princomp")
+    again = princomp.load(tmp_path / "model.princomp")
+    assert again.shift_ == 1.5
+    np.testing.assert_array_equal(again.transform(X), fitted.transform(X))
+    fitted.shift_ = np.nan
+    with pytest.raises(princomp.persistence.ModelFileError, match="the attribute shift_ must be finite"):
+        princomp.save(fitted, tmp_path / "model.princomp")

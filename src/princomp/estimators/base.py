@@ -1,48 +1,146 @@
-"""What all estimators share: opening data, checking names and counts, saying what is wrong with values."""
+"""The skeleton of all estimators: opening data, driving a fit to its end, keeping and using what it found."""
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from numbers import Integral, Real
-from typing import Any
+from os import PathLike
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from princomp._kinds import POSITIVE, SHARE, VARIANCE, Count, Directions, Kind, Length, Names, Numbers, Of
 from princomp._text import printable
 from princomp._version import __version__
 from princomp.checkpoint import Checkpoint
 from princomp.data import Centered, Rows, as_rows, statistics
 from princomp.data.frames import is_frame
 from princomp.data.signature import Signature
+from princomp.estimators.checks import check_count, check_values
+from princomp.estimators.covariance import Covariance, open_covariance
 from princomp.estimators.description import Described
-from princomp.progress import CallbackSupport
+from princomp.progress import CallbackSupport, Tell, watch, with_callbacks
+from princomp.result import Certificate, Result, State, run
 
 Array = NDArray[Any]
 
-MISSING = (
-    "Drop or fill those rows first, or take ProbabilisticPCA (on the command line: --method probabilistic), which "
-    "allows missing cells"
-)
-
 
 class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupport, BaseEstimator):
-    """Base of all estimators."""
+    """Base of all estimators. A method of its own has ``__init__``, ``_fit``, ``transform``, and ``_fitted``."""
 
-    tol: float
-    max_iter: int
+    _fitted: ClassVar[Mapping[str, Kind]] = {
+        "n_components_": Length("k"),
+        "n_features_in_": Length("p"),
+        "n_samples_": Count(1, or_none=True),
+        "n_iter_": Count(),
+        "result_": Of(Result),
+        "certificate_": Of(Certificate),
+        "feature_names_in_": Names("p", optional=True),
+    }
+    _fit: Callable[..., None]  # of what `fit` is given, and of ``tell``, for `_drive`: finds and keeps
+
+    def __init__(
+        self,
+        tol: float,
+        max_iter: int,
+        random_state: Any,
+        verbose: int,
+        callback: Callable[[State], Any] | None,
+        checkpoint: str | PathLike[str] | None,
+    ) -> None:
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.checkpoint = checkpoint
+
+    # Fitting
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the components of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse, frame, list of shards, Dask array or Rows
+            The data, rows are samples.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        return self._whole(self._fit, X)
+
+    def _whole(self, fit: Callable[..., None], X: Any, *more: Any) -> Self:
+        """Fit, and put the estimator back as it was if that does not end: by an error, by Ctrl-C, by want of memory."""
+        before = dict(self.__dict__)
+        try:
+            self._watched(fit, X, *more)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    @with_callbacks
+    def _watched(self, fit: Callable[..., None], X: Any, *more: Any) -> None:
+        with watch(self, X) as tell:
+            fit(X, *more, tell)
+
+    def _drive(self, tell: Tell, *data: Rows, weight: Array | None = None) -> Callable[..., Result]:
+        """Return `run` for a fit of these data: within its limits, watched, its state kept in the checkpoint."""
+        checkpoint = self._checkpoint(*data, weight=weight)
+        return partial(run, tol=self.tol, max_iter=self.max_iter, callback=tell, checkpoint=checkpoint)
+
+    def _checkpoint(self, *data: Rows, weight: Array | None) -> Checkpoint:
+        """Return the checkpoint of a fit of these data: it knows class, version, parameters, and every cell."""
+        if self.checkpoint is None:
+            return Checkpoint(None)
+        if not data:
+            raise ValueError("checkpoint is for fit, not for fit_covariance.")
+        parameters = self.get_params()
+        for name in ("callback", "checkpoint", "verbose", "max_iter"):  # these do not change the course of a fit
+            parameters.pop(name)
+        if not isinstance(parameters["random_state"], Integral | None):
+            parameters.pop("random_state")  # an object prints its address
+        with np.printoptions(threshold=sys.maxsize, floatmode="unique"):  # arrays in full
+            text = f"{type(self).__name__} {__version__} {parameters} {[rows.shape for rows in data]}"
+        digest = hashlib.sha256(text.encode())
+        if weight is not None:
+            digest.update(weight.tobytes())
+        return Checkpoint(self.checkpoint, digest.hexdigest(), signature=partial(_signature, data))
+
+    def _generator(self, random_state: Any = None) -> np.random.Generator:
+        """Return a generator seeded by ``random_state`` (int or RandomState), or else that of the estimator."""
+        seed = self.random_state if random_state is None else random_state
+        return np.random.default_rng(check_random_state(seed).randint(2**31 - 1))
+
+    def _check_limits(self) -> None:
+        """Complain about a tol or max_iter that means nothing."""
+        if not (isinstance(self.tol, Real) and self.tol >= 0):
+            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
+        check_count("max_iter", self.max_iter)
+
+    def _keep_result(self, result: Result) -> None:
+        self.result_, self.certificate_, self.n_iter_ = result, result.certificate, result.n_iter
+
+    # Data
 
     def _open(self, X: Any, *, reset: bool, least_rows: int = 1) -> Rows:
         """Return X as rows, its names and number of features learnt (``reset``) or compared with those of the fit."""
         if reset:
             Checkpoint(self.checkpoint)  # finds out whether it can be written
+        else:
+            check_is_fitted(self)
         rows = as_rows(X)
         name = type(self).__name__
         least = f"while a minimum of {least_rows} is required by {name}."
@@ -61,7 +159,7 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
             stand_in = X if is_frame(X) else np.broadcast_to(0.0, (1, rows.width))
             validate_data(self, stand_in, reset=reset, skip_check_array=True)
         except ValueError as error:
-            raise ValueError(f"{printable(error, lines=True)}{_first_difference(rows.names, self)}") from None
+            raise ValueError(f"{printable(error, lines=True)}{_first_difference(rows.names, self._names)}") from None
         return rows
 
     def _check_names(self, rows: Rows, reset: bool) -> None:
@@ -69,10 +167,10 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         if reset:
             self.n_features_in_ = rows.width
             self.feature_names_in_ = np.array(rows.names, dtype=object)
-        elif hasattr(self, "feature_names_in_") and rows.names != tuple(self.feature_names_in_):
+        elif self._names is not None and rows.names != tuple(self._names):
             raise ValueError(
                 "The feature names should match those that were passed during fit.\n"
-                + _first_difference(rows.names, self)
+                + _first_difference(rows.names, self._names)
             )
         elif rows.width != self.n_features_in_:
             raise ValueError(
@@ -80,69 +178,20 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
                 "features as input."
             )
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Put the estimator back as it was if a fit does not end: by an error, by Ctrl-C, by want of memory."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    def _generator(self) -> np.random.Generator:
-        """Return a generator seeded by ``random_state`` (int, RandomState or None)."""
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _checkpoint(self, *data: Rows, weight: Array | None = None) -> Checkpoint:
-        """Return the checkpoint of a fit of these data: it knows class, version, parameters, and every cell."""
-        if self.checkpoint is None:
-            return Checkpoint(None)
-        parameters = self.get_params()
-        for name in ("callback", "checkpoint", "verbose", "max_iter"):  # these do not change the course of a fit
-            parameters.pop(name)
-        if not isinstance(parameters["random_state"], Integral | None):
-            parameters.pop("random_state")  # an object prints its address
-        with np.printoptions(threshold=sys.maxsize, floatmode="unique"):  # arrays in full
-            text = f"{type(self).__name__} {__version__} {parameters} {[rows.shape for rows in data]}"
-        digest = hashlib.sha256(text.encode())
-        if weight is not None:
-            digest.update(weight.tobytes())
-        return Checkpoint(self.checkpoint, digest.hexdigest(), signature=partial(_signature, data))
-
-    def _check_limits(self) -> None:
-        """Complain about a tol or max_iter that means nothing."""
-        if not (isinstance(self.tol, Real) and self.tol >= 0):
-            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
-        if not (isinstance(self.max_iter, Integral) and self.max_iter >= 1):
-            raise ValueError(f"max_iter must be an integer of at least 1, got {self.max_iter!r}.")
-
-    def _project(self, X: Any, V: Array) -> Any:
-        """Return X, centred and scaled as in the fit, times V (p, k)."""
-        rows = self._open(X, reset=False)
-        if self.scale_ is not None:
-            V = V / self.scale_.astype(np.float64)[:, None]
-        centered = statistics.dense_enough(Centered(rows, self._mean if self._mean.any() else None))
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = statistics.apply(centered, V, dtype=rows.dtype)
-        return self._finite(rows, scores)
-
-    def _unproject(self, scores: Any, back: Array) -> Any:
-        """Return scores times ``back`` (k, p), scaled and moved as the data of the fit were."""
-        rows = as_rows(scores)
-        k, p = back.shape
-        if rows.width != k:
-            raise ValueError(f"Scores must have {k} columns, one per component, got {rows.width}.")
-        if self.scale_ is not None:
-            back = back * self.scale_.astype(np.float64)
-        return Centered(rows).map(_back, back, self._mean, width=p, dtype=rows.dtype)
+    @property
+    def _names(self) -> Array | None:
+        """Names of the features, if they have any."""
+        return getattr(self, "feature_names_in_", None)
 
     def _finite(self, rows: Rows, answer: Any) -> Any:
         """Return the answer; complain about X if it is not finite. What is lazy is not looked at."""
         if isinstance(answer, np.ndarray) and not np.isfinite(answer).all():
-            check_values(rows, getattr(self, "feature_names_in_", None))
+            self._refuse(rows)
         return answer
+
+    def _refuse(self, rows: Rows) -> None:
+        """Complain about rows of which something infinite was made."""
+        check_values(rows, self._names)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what is accepted and kept."""
@@ -156,48 +205,122 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         return int(self.n_components_)
 
 
+class Projection(Estimator):
+    """Base of estimators whose components are directions (k, p) in which centred and scaled data vary."""
+
+    _fitted: ClassVar[Mapping[str, Kind]] = {
+        "components_": Directions("k p"),
+        "mean_": Numbers("p", rounds="_mean"),
+        "_mean": Numbers("p"),
+        "scale_": Numbers("p", POSITIVE, or_none=True, rounds="_scale"),
+        "explained_variance_": Numbers("k", VARIANCE),
+        "explained_variance_ratio_": Numbers("k", SHARE),
+    }
+
+    def fit_covariance(self, S: Any, n_samples: int | None = None) -> Self:
+        """Find the components from a covariance (or correlation) matrix instead of data.
+
+        Parameters
+        ----------
+        S : (p, p) array-like or frame
+            Symmetric. It is used as it is: not squared, not centred, not changed.
+        n_samples : int, optional
+            How many samples it was computed from. What chooses a number of components needs it, and so do likelihoods;
+            penalties and singular values refer to (n_samples - 1) S, without it to S itself.
+
+        Returns
+        -------
+        self
+            With ``mean_`` = 0.
+        """
+        return self._whole(self._open_covariance, S, n_samples)
+
+    def _open_covariance(self, S: Any, n_samples: int | None, tell: Tell) -> None:
+        rows = self._open(S, reset=True)
+        self._fit_covariance(open_covariance(rows, n_samples, self._names), tell)
+
+    def _fit_covariance(self, covariance: Covariance, tell: Tell) -> None:
+        raise NotImplementedError
+
+    def _keep_moments(self, mean: Array, scale: Array | None, dtype: Any) -> None:
+        """Keep what is subtracted from columns, and what they are divided by."""
+        self.mean_ = mean.astype(dtype)
+        self._mean = mean  # in full precision: rounded to float32 it would move data at a large offset
+        self.scale_ = None if scale is None else scale.astype(dtype)
+
+    @property
+    def loadings_(self) -> Array:
+        """Components times the square root of their variances, (k, p)."""
+        check_is_fitted(self)
+        return self.components_ * np.sqrt(self.explained_variance_)[:, None]
+
+    def transform(self, X: Any) -> Any:
+        """Return the scores of X: centred, scaled and projected on the components.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            New data, with the same columns.
+
+        Returns
+        -------
+        (n, k) array
+            In the kind of X: a Dask array stays lazy.
+        """
+        rows = self._open(X, reset=False)
+        V = self._forth()
+        if self.scale_ is not None:
+            V = V / self.scale_.astype(np.float64)[:, None]
+        centered = statistics.dense_enough(Centered(rows, self._mean if self._mean.any() else None))
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = statistics.apply(centered, V, dtype=rows.dtype)
+        return self._finite(rows, scores)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return the data that scores stand for: on the span of the components, unscaled, plus the mean.
+
+        Parameters
+        ----------
+        X : (n, k) array-like
+            Scores, as `transform` gives them.
+
+        Returns
+        -------
+        (n, p) array
+            In the kind of X.
+        """
+        check_is_fitted(self)
+        return self._unproject(X, self._back() * (1.0 if self.scale_ is None else self.scale_.astype(np.float64)))
+
+    def _forth(self) -> Array:
+        """Return what centred and scaled rows are multiplied by to be scores, (p, k)."""
+        raise NotImplementedError
+
+    def _back(self) -> Array:
+        """Return what scores are multiplied by to be centred and scaled rows, (k, p)."""
+        raise NotImplementedError
+
+    def _unproject(self, scores: Any, back: Array) -> Any:
+        """Return scores times ``back`` (k, p), plus the mean."""
+        rows = as_rows(scores)
+        k, p = back.shape
+        if rows.shape[1] != k:
+            raise ValueError(f"Scores must have {k} columns, one per component, got {rows.shape[1]}.")
+        return Centered(rows).map(_moved, back, self._mean, width=p, dtype=rows.dtype)
+
+
+def _moved(block: Array, rows: slice, back: Array, mean: Array) -> Array:
+    return block @ back + mean
+
+
 def _signature(data: Sequence[Rows]) -> Signature:
     """Return one signature of one or more sets of data."""
     return reduce(Signature.and_of, map(statistics.signature, data))
 
 
-def check_count(name: str, value: Any, most: int | None = None) -> None:
-    """Complain about a parameter that is not an integer from 1 on, to ``most`` if that is given."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or value < 1 or (most is not None and value > most):
-        bounds = "of at least 1" if most is None else f"from 1 to {most}"
-        raise ValueError(f"{name} must be an integer {bounds}, got {value!r}.")
-
-
-def _back(block: Array, rows: slice, back: Array, mean: Array) -> Array:
-    return block @ back + mean
-
-
-def _first_difference(names: tuple[str, ...] | None, estimator: Any) -> str:
+def _first_difference(names: tuple[str, ...] | None, fitted: Array | None) -> str:
     """Say where columns first differ from those of the fit, in a further line of scikit-learn's message."""
-    fitted = getattr(estimator, "feature_names_in_", None)
-    if names is None or fitted is None:
-        return ""
-    for j, (now, then) in enumerate(zip(names, fitted, strict=False)):
+    for j, (now, then) in enumerate(zip(names or (), () if fitted is None else fitted)):
         if now != then:
             return f"The first difference: column {j} is {now!r}, but was {then!r} when fitted.\n"
     return ""
-
-
-def check_values(rows: Rows, names: Any = None, *, center: bool = True) -> Array:
-    """Raise ValueError if a value is NaN or infinite, naming its column; else return each column's largest deviation.
-
-    It costs a pass, so it is called only when sums came out wrong.
-    """
-    nan, inf, largest = statistics.column_faults(rows, center=center)
-    for kind, count in (("NaN", nan), ("inf", inf)):
-        if count.any():
-            j = int(np.argmax(count > 0))
-            column = f"column {j}" if names is None else f"column {names[j]!r}"
-            others = int((count > 0).sum()) - 1
-            more = f" (and {others} more column{'s' if others > 1 else ''})" if others else ""
-            hint = MISSING if kind == "NaN" else "Replace or drop those cells first"
-            raise ValueError(f"Input X contains {kind} in {column}{more}, in {int(count[j])} row(s) of it. {hint}.")
-    if not np.isfinite(largest).all():
-        raise ValueError("Input X spans more than float64 holds (inf when centred). Divide it by a constant first.")
-    return largest

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from princomp.data import Centered, Rows, statistics
-from princomp.estimators.base import Estimator, check_values
+from princomp.estimators.checks import check_count, check_values
 from princomp.estimators.standardise import SAFE_TOTAL
 
 Array = NDArray[Any]
@@ -27,19 +26,31 @@ class Covariance(NamedTuple):
     matrix: Array  # (p, p), symmetric
     unit: float
     dtype: Any  # of results
+    n_samples: int | None
+
+    @property
+    def freedom(self) -> float:
+        """What the matrix is multiplied by to be a scatter matrix X'X: 1 if the number of samples is not known."""
+        return 1.0 if self.n_samples is None else self.n_samples - 1.0
+
+    def scaled(self) -> tuple[Covariance, Array]:
+        """Return the correlations, which have no unit, and what columns are divided by."""
+        variances = np.diag(self.matrix)
+        deviation = np.sqrt(np.where(variances > 0, variances, 1.0))
+        correlations = self.matrix / np.outer(deviation, deviation)
+        return self._replace(matrix=correlations, unit=1.0), deviation / self.unit
 
 
-def open_covariance(estimator: Estimator, S: Any, n_samples: int | None) -> Covariance:
+def open_covariance(rows: Rows, n_samples: int | None, names: Any = None) -> Covariance:
     """Return a covariance matrix; complain if it is none."""
-    rows = estimator._open(S, reset=True)
     p = rows.shape[1]
     if rows.shape[0] != p:
         raise ValueError(f"A covariance matrix is square, got shape {rows.shape}. For data, call fit.")
-    if n_samples is not None and not (isinstance(n_samples, Integral) and n_samples >= 2):
-        raise ValueError(f"n_samples must be an integer of at least 2, got {n_samples!r}.")
+    if n_samples is not None:
+        check_count("n_samples", n_samples, least=2)
     matrix = statistics.whole(Centered(rows))
     if not np.isfinite(matrix).all():
-        check_values(rows, getattr(estimator, "feature_names_in_", None))
+        check_values(rows, names)
     matrix, unit = in_safe_units(matrix)
     tolerance = max(PRINTED, ROUNDINGS * np.sqrt(p) * _precision(rows))
     if np.abs(matrix - matrix.T).max() > tolerance * np.abs(matrix).max():
@@ -52,7 +63,7 @@ def open_covariance(estimator: Estimator, S: Any, n_samples: int | None) -> Cova
             f"A covariance matrix has no negative eigenvalue; this one has {least:.3g}, the largest being "
             f"{largest:.3g}."
         )
-    return Covariance(matrix, unit, rows.dtype)
+    return Covariance(matrix, unit, rows.dtype, n_samples)
 
 
 def in_safe_units(S: Array) -> tuple[Array, float]:

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from princomp import certificates
 from princomp.data import Centered, Rows, budget, statistics
 from princomp.data.signature import Signature, require_unchanged
-from princomp.estimators.spectrum import Spectrum, signs
+from princomp.estimators.covariance import Covariance
+from princomp.estimators.spectrum import Spectrum
 from princomp.estimators.standardise import standardise
 from princomp.losses import Loss, Squared
 from princomp.penalties import Penalty, Zero
 from princomp.result import Certificate, Result, measured, run
 from princomp.solvers import eigh, leading, optimize, svd
+from princomp.solvers.signs import signs
 
 Array = NDArray[Any]
 
@@ -135,13 +137,10 @@ def _with_all_digits(problem: Problem) -> Spectrum:
     return by_svd(problem)
 
 
-def decompose_covariance(S: Array, k: int, n_samples: int | None, *, scale: bool, tol: float) -> Spectrum:
+def decompose_covariance(covariance: Covariance, k: int, *, scale: bool, tol: float) -> Spectrum:
     """Return k leading eigenpairs of a covariance matrix, as of a scatter matrix of n_samples - 1 (or 1) times it."""
-    freedom = 1.0 if n_samples is None else n_samples - 1.0
-    deviation = None
-    if scale:
-        deviation = np.sqrt(np.where(np.diag(S) > 0, np.diag(S), 1.0))
-        S = S / np.outer(deviation, deviation)
+    (S, unit, _, n_samples), deviation = covariance.scaled() if scale else (covariance, None)
+    freedom = covariance.freedom
     spectrum = by_eigh_of_scatter(S, k, float(np.trace(S)), tol)
     return replace(
         spectrum,
@@ -152,6 +151,7 @@ def decompose_covariance(S: Array, k: int, n_samples: int | None, *, scale: bool
         freedom=freedom,
         mean=np.zeros(len(S)),
         scale=deviation,
+        unit=unit,
     )
 
 

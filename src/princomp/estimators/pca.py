@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from princomp._kinds import VARIANCE, Count, Kind, Number, Numbers, Of, Word
 from princomp._warn import warn
 from princomp.data import Centered
-from princomp.estimators.base import Estimator
-from princomp.estimators.covariance import open_covariance
+from princomp.estimators.base import Projection
+from princomp.estimators.checks import count_components
+from princomp.estimators.covariance import Covariance
 from princomp.estimators.decompose import SOLVERS, choose_solver, decompose, decompose_covariance
-from princomp.estimators.spectrum import Spectrum, count_components
+from princomp.estimators.density import Density
+from princomp.estimators.spectrum import Spectrum
 from princomp.losses import Loss
 from princomp.penalties import Penalty
-from princomp.progress import watch, with_callbacks
-from princomp.result import Result, State, run
+from princomp.progress import Tell
+from princomp.result import Result, State
 
 Array = NDArray[Any]
 
 
-class PCA(Estimator):
+class PCA(Density, Projection):
     r"""Principal component analysis: the orthogonal directions of largest variance.
 
     With X centred, PCA maximises the variance :math:`\mathrm{tr}(V^\top S V)`, :math:`S = X^\top X / (n - 1)`, over
@@ -110,6 +112,15 @@ class PCA(Estimator):
     True
     """
 
+    _fitted: ClassVar[Mapping[str, Kind]] = {
+        "_deviation": Numbers("k", VARIANCE),
+        "singular_values_": Numbers("k", VARIANCE),
+        "noise_variance_": Number(VARIANCE),
+        "rank_": Count(),
+        "solver_": Word(tuple(SOLVERS)),
+        "trace_": Of(list[dict[str, Array]], optional=True),
+    }
+
     def __init__(
         self,
         n_components: int | float | str | None = None,
@@ -134,54 +145,11 @@ class PCA(Estimator):
         self.whiten = whiten
         self.loss = loss
         self.penalty = penalty
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
 
     # Fitting
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components of X.
-
-        Parameters
-        ----------
-        X : array-like, sparse, frame, list of shards, Dask array or Rows
-            The data, rows are samples.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        with self._all_or_nothing():
-            self._fit(X)
-        return self
-
-    def fit_covariance(self, S: Any, n_samples: int | None = None) -> Self:
-        """Find the components from a covariance (or correlation) matrix instead of data.
-
-        Parameters
-        ----------
-        S : (p, p) array-like or frame
-            Symmetric. It is used as it is: not squared, not centred, not changed.
-        n_samples : int, optional
-            How many samples it was computed from; needed for "mle". Without it, ``singular_values_`` are those of S.
-
-        Returns
-        -------
-        self
-            With ``mean_`` = 0.
-        """
-        with self._all_or_nothing():
-            self._fit_covariance(S, n_samples)
-        return self
-
-    @with_callbacks
-    def _fit(self, X: Any) -> None:
+    def _fit(self, X: Any, tell: Tell) -> None:
         rows = self._open(X, reset=True, least_rows=2)
         n, p = rows.shape
         k = self._check_parameters(min(n, p))
@@ -191,34 +159,30 @@ class PCA(Estimator):
                 f'n_components={self.n_components!r} needs all variances, which solver="{solver}" does not compute. '
                 'Use solver="eigh" or "svd", or give a number.'
             )
-        with watch(self, X) as tell:
-            drive = partial(run, callback=tell, checkpoint=self._checkpoint(rows))
-            found = decompose(
-                rows,
-                k,
-                solver,
-                all_digits=self.solver == "auto" and isinstance(self.n_components, Integral),
-                center=self.center,
-                scale=self.scale,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                generator=self._generator,
-                drive=drive,
-                loss=self.loss,
-                penalty=self.penalty,
-                names=getattr(self, "feature_names_in_", None),
-            )
+        found = decompose(
+            rows,
+            k,
+            solver,
+            all_digits=self.solver == "auto" and isinstance(self.n_components, Integral),
+            center=self.center,
+            scale=self.scale,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            generator=self._generator,
+            drive=self._drive(tell, rows),
+            loss=self.loss,
+            penalty=self.penalty,
+            names=self._names,
+        )
         self._keep(found, rows.dtype)
 
-    def _fit_covariance(self, S: Any, n_samples: int | None) -> None:
-        if n_samples is None and self.n_components == "mle":
+    def _fit_covariance(self, covariance: Covariance, tell: Tell) -> None:
+        if covariance.n_samples is None and self.n_components == "mle":
             raise ValueError('n_components="mle" needs n_samples.')
         if self.solver not in ("auto", "eigh"):
             raise ValueError(f'fit_covariance uses solver="eigh" only, got {self.solver!r}.')
-        matrix, unit, dtype = open_covariance(self, S, n_samples)
-        k = self._check_parameters(len(matrix))
-        found = decompose_covariance(matrix, k, n_samples, scale=self.scale, tol=self.tol)
-        self._keep(found.in_units(unit), dtype)
+        k = self._check_parameters(len(covariance.matrix))
+        self._keep(decompose_covariance(covariance, k, scale=self.scale, tol=self.tol), covariance.dtype)
 
     def _check_parameters(self, most: int) -> int:
         """Return how many components to compute, at the most ``most``; complain about parameters that mean nothing."""
@@ -231,7 +195,7 @@ class PCA(Estimator):
                 where = {"loss": "princomp.losses", "penalty": "princomp.penalties"}[name]
                 raise TypeError(f"{name} must be an object such as those in {where}, got {value!r}.")
         self._check_limits()
-        return count_components(self.n_components, most)
+        return count_components(self.n_components, most, share=True, words=("mle",))
 
     def _keep(self, found: Spectrum, dtype: Any) -> None:
         """Derive all attributes: the one place."""
@@ -242,64 +206,28 @@ class PCA(Estimator):
         self.n_components_ = k
         self.n_samples_ = found.count or None
         self.rank_ = kept.rank
-        self.mean_ = found.mean.astype(dtype)
-        self._mean = found.mean  # in full precision: rounded to float32 it would move data at a large offset
+        self._keep_moments(found.mean, found.scale, dtype)
         self._deviation = kept.singular_values / np.sqrt(found.freedom)  # of the scores; variances may overflow
-        self.scale_ = None if found.scale is None else found.scale.astype(dtype)
         self.components_ = np.ascontiguousarray(kept.V.T).astype(dtype)
         with np.errstate(over="ignore"):
             self.explained_variance_ = kept.variances.astype(dtype)
             self.noise_variance_ = dtype.type(kept.noise_variance)
             self.singular_values_ = kept.singular_values.astype(dtype)
         self.explained_variance_ratio_ = kept.ratio.astype(dtype)
-        self.result_ = kept.result(dtype)
-        self.certificate_ = self.result_.certificate
-        self.n_iter_ = self.result_.n_iter
+        self._keep_result(kept.result(dtype))
         self.__dict__.pop("trace_", None)
         if found.solver == "optimize":
             self.trace_ = _trace(self.result_, k)
 
     # Using the fit
 
-    @property
-    def loadings_(self) -> Array:
-        """Components times the square root of their variances, (k, p)."""
-        check_is_fitted(self)
-        return self.components_ * np.sqrt(self.explained_variance_)[:, None]
-
-    def transform(self, X: Any) -> Any:
-        """Return the scores of X: centred, scaled and projected on the components.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            New data, with the same columns.
-
-        Returns
-        -------
-        (n, k) array
-            In the kind of X: a Dask array stays lazy.
-        """
-        check_is_fitted(self)
+    def _forth(self) -> Array:
         V = self.components_.astype(np.float64).T
-        return self._project(X, V / self._deviations() if self.whiten else V)
+        return V / self._deviations() if self.whiten else V
 
-    def inverse_transform(self, X: Any) -> Any:
-        """Return the data that scores stand for: scores times components, unscaled, plus the mean.
-
-        Parameters
-        ----------
-        X : (n, k) array-like
-            Scores.
-
-        Returns
-        -------
-        (n, p) array
-            In the kind of X.
-        """
-        check_is_fitted(self)
+    def _back(self) -> Array:
         back = self.components_.astype(np.float64)
-        return self._unproject(X, self._deviations()[:, None] * back if self.whiten else back)
+        return self._deviations()[:, None] * back if self.whiten else back
 
     def _deviations(self) -> Array:
         """Return standard deviations of the scores to whiten by; a component without variance is left alone."""
@@ -343,18 +271,7 @@ class PCA(Estimator):
         floor = max(float(variances.max(initial=0.0)) * np.finfo(np.float64).eps, np.finfo(np.float64).tiny)
         return np.maximum(variances, floor), max(float(self.noise_variance_), floor)
 
-    def score_samples(self, X: Any) -> Array:
-        """Return the log-likelihood of each row under the Gaussian model of `get_covariance`.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Data.
-
-        Returns
-        -------
-        (n,) array
-        """
+    def _score_samples(self, X: Any) -> Any:
         self._check_model()
         rows = self._open(X, reset=False)
         variances, noise = self._floored()
@@ -367,22 +284,6 @@ class PCA(Estimator):
         if factor is not None:
             constant -= 2 * np.log(factor).sum()
         return -0.5 * (constant + distance)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean log-likelihood of the rows of X.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Data.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-        """
-        return float(np.mean(self.score_samples(X)))
 
 
 def _mahalanobis(block: Array, rows: slice, V: Array, variances: Array, noise: float) -> Array:

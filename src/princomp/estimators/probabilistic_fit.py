@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from princomp import certificates
 from princomp.data import Rows, budget, statistics
 from princomp.data.signature import require_unchanged
+from princomp.estimators.checks import check_values, column
+from princomp.estimators.covariance import Covariance
 from princomp.estimators.decompose import choose_solver, decompose, decompose_covariance
 from princomp.estimators.probabilistic_maximum import maximum
 from princomp.estimators.probabilistic_together import never_together
-from princomp.estimators.spectrum import Spectrum, minka_count, signs
-from princomp.estimators.standardise import SAFE_TOTAL
-from princomp.result import Certificate, History, Result, State, Status, run
+from princomp.estimators.spectrum import Spectrum, minka_count
+from princomp.estimators.standardise import SAFE_TOTAL, as_given, safe_unit
+from princomp.result import History, Result, State, Status
 from princomp.solvers import (
     probabilistic,
     probabilistic_choice,
@@ -27,13 +29,13 @@ from princomp.solvers import (
     probabilistic_starts,
 )
 from princomp.solvers.probabilistic_em import LEAST_NOISE, Data, Hidden
+from princomp.solvers.signs import signs
 
 Array = NDArray[Any]
 
 CHOICES = ("ard", "bic", "evidence", "held-out")
 MOST = 50  # components that a choice tries, unless told otherwise
 HELD_OUT = 0.1  # of the cells
-WEIGHTS = (1e-100, 1e100)  # of the row that counts most: sums of squares must neither overflow nor vanish
 SMALLEST = 1e6  # of the smallest number with all digits: the noise of such a variance may still be held
 # For each parameter. Of 120 tables of 20 to 400 rows with a third to two thirds of the cells missing, one start ended
 # below the best of eight in 8 of 57 with fewer cells, and in 1 of 60 with more.
@@ -44,15 +46,22 @@ CHOICE_TOL = 1e-5  # is enough to compare numbers of components
 
 
 @dataclass(frozen=True)
+class Asked:
+    """How many components a model is to have."""
+
+    k: int  # components asked for, or the most to choose from
+    choice: str | None = None
+    most: int = MOST  # that a choice may take
+    up_to_rank: bool = False  # whether there may be fewer
+
+
+@dataclass(frozen=True)
 class Problem:
     """What to fit."""
 
     rows: Rows
     weight: Array | None
-    k: int  # components asked for, or the most to choose from
-    choice: str | None
-    most: int
-    all_there_are: bool  # components: no more than the rank
+    asked: Asked
     tol: float
     max_iter: int
     rng: np.random.Generator
@@ -81,20 +90,20 @@ class Found(NamedTuple):
 
 def fit(problem: Problem, method: str) -> Found:
     """Return the model of largest likelihood."""
-    missing = statistics.has_nan(problem.rows)
+    missing, asked = statistics.has_nan(problem.rows), problem.asked
     if missing and method == "closed-form":
         raise ValueError('X has missing cells (NaN), for which there is no closed form: use method="em" or "auto".')
-    if missing and problem.choice == "evidence":
+    if missing and asked.choice == "evidence":
         raise ValueError('n_components="evidence" needs complete data: use "ard", "bic" or "held-out".')
-    if missing or method == "em" or problem.choice == "held-out":
+    if missing or method == "em" or asked.choice == "held-out":
         data = observed(problem.rows, problem.weight, problem.names)
-        most = problem.most if problem.choice is None else probabilistic_choice.most_to_judge(data, problem.most)
-        bound = most if most < problem.most else None
-        k = _chosen_by_em(replace(problem, most=most), data)
-        if missing and problem.all_there_are:
+        most = asked.most if asked.choice is None else probabilistic_choice.most_to_judge(data, asked.most)
+        bound = most if most < asked.most else None
+        k = _chosen_by_em(problem, data, most)
+        if missing and asked.up_to_rank:
             # A row that misses cells has a dimension of its own, with them at the mean; and one is left for the noise.
             k = min(k, probabilistic_em.filled_rank(data, problem.rng) - 1)
-        problem = replace(problem, k=max(k, 1), choice=None)
+        problem = replace(problem, asked=Asked(max(k, 1)))
         if missing or method == "em":
             found = _by_em(problem, data)
             check_unchanged(data, problem.names)
@@ -102,48 +111,22 @@ def fit(problem: Problem, method: str) -> Found:
     return _closed_form(problem)
 
 
-def fit_covariance(
-    S: Array, unit: float, n_samples: int | None, k: int, choice: str | None, most: int, all_there_are: bool, tol: float
-) -> Found:
-    """Return the model of largest likelihood for a covariance matrix (divisor n), given times ``unit`` squared."""
-    spectrum = decompose_covariance(S, k if choice is None else len(S), n_samples, scale=False, tol=tol).in_units(unit)
-    return _of_spectrum(spectrum, n_samples, float(n_samples or 1), choice, k, most, all_there_are)
-
-
-def checked_weight(sample_weight: Any, n: int) -> Array | None:
-    """Return weights of n rows as an array; None if there are none."""
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.ndim == 0:
-        weight = np.full(n, float(weight))
-    if weight.shape != (n,):
-        raise ValueError(f"sample_weight must have one entry per row, shape ({n},), got {weight.shape}.")
-    if not (np.isfinite(weight).all() and (weight >= 0).all()):
-        raise ValueError("sample_weight must be finite and nowhere negative.")
-    if not weight.any():
-        raise ValueError("sample_weight must not be zero everywhere: sample weights must contain one non-zero number.")
-    if not WEIGHTS[0] <= weight.max() <= WEIGHTS[1]:
-        raise ValueError(
-            f"sample_weight must have its largest entry from {WEIGHTS[0]:.0e} to {WEIGHTS[1]:.0e}, got "
-            f"{weight.max():.0e}. Divide it by a constant."
-        )
-    return weight
-
-
-def drive(estimator: Any, rows: Rows, weight: Array | None, tell: Any, *args: Any, **kwargs: Any) -> Result:
-    """Run an iterative solver for an estimator; its checkpoint knows the data and the weights."""
-    return run(*args, callback=tell, checkpoint=estimator._checkpoint(rows, weight=weight), **kwargs)
+def fit_covariance(covariance: Covariance, asked: Asked, tol: float) -> Found:
+    """Return the model of largest likelihood for a covariance matrix (divisor n)."""
+    k = asked.k if asked.choice is None else len(covariance.matrix)
+    spectrum = decompose_covariance(covariance, k, scale=False, tol=tol)
+    return _of_spectrum(spectrum, covariance.n_samples, float(covariance.n_samples or 1), asked)
 
 
 # Closed form
 
 
 def _closed_form(problem: Problem) -> Found:
-    rows, k = problem.rows, problem.k if problem.choice is None else min(problem.rows.shape)
+    rows, asked = problem.rows, problem.asked
+    k = asked.k if asked.choice is None else min(rows.shape)
     if problem.weight is None:
         solver = choose_solver(*rows.shape, k, rows.pass_seconds)
-        if problem.choice is not None and solver == "krylov":
+        if asked.choice is not None and solver == "krylov":
             solver = "eigh"
         spectrum = decompose(
             rows,
@@ -160,7 +143,7 @@ def _closed_form(problem: Problem) -> Found:
         spectrum, count = replace(spectrum, freedom=float(rows.shape[0])), float(rows.shape[0])
     else:
         spectrum, count = _weighted(problem, k)
-    return _of_spectrum(spectrum, rows.shape[0], count, problem.choice, problem.k, problem.most, problem.all_there_are)
+    return _of_spectrum(spectrum, rows.shape[0], count, asked)
 
 
 def _weighted(problem: Problem, k: int) -> tuple[Spectrum, float]:
@@ -184,17 +167,14 @@ def _weighted(problem: Problem, k: int) -> tuple[Spectrum, float]:
     return spectrum, moments.total
 
 
-def _of_spectrum(
-    spectrum: Spectrum, n_samples: int | None, count: float, choice: str | None, k: int, most: int, all_there_are: bool
-) -> Found:
-    with np.errstate(over="ignore"):
-        total = float(np.float64(spectrum.total) / spectrum.freedom / spectrum.unit / spectrum.unit)
+def _of_spectrum(spectrum: Spectrum, n_samples: int | None, count: float, asked: Asked) -> Found:
+    total = float(as_given(spectrum.total / spectrum.freedom, spectrum.unit))
     check_variance(total, spectrum.total, np.dtype(np.float64))
-    if choice is not None:
+    if asked.choice is not None:
         # Weights that sum to less than one for each row are relative.
-        chosen = _chosen_by_spectrum(spectrum, total, max(count, float(spectrum.count)), choice, most)
+        chosen = _chosen_by_spectrum(spectrum, total, max(count, float(spectrum.count)), asked.choice, asked.most)
     else:
-        chosen = min(k, max(spectrum.rank, 1)) if all_there_are else k
+        chosen = min(asked.k, max(spectrum.rank, 1)) if asked.up_to_rank else asked.k
     kept = spectrum.leading(max(chosen, 1))
     values, noise, log_likelihood = _largest_likelihood(kept, total, count)
     value = {
@@ -262,9 +242,7 @@ def observed(rows: Rows, weight: Array | None, names: Any) -> Data:
     unit = 1.0
     moments = statistics.observed_moments(rows, weight)
     if not SAFE_TOTAL[0] < moments.variance < SAFE_TOTAL[1]:
-        refuse_infinite(rows, names)
-        largest = float(statistics.column_faults(rows)[2].max())
-        unit = float(np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000))) if largest > 0 else 1.0
+        unit = float(safe_unit(check_values(rows, names, missing=True).max()))
         moments = statistics.observed_moments(rows, weight, unit)
     empty = np.flatnonzero(moments.counts <= 0)
     if len(empty):
@@ -272,7 +250,7 @@ def observed(rows: Rows, weight: Array | None, names: Any) -> Data:
         if len(empty) == len(moments.counts):
             raise ValueError(f"X has no observed cell{where}: all are NaN.")
         more = f" (and {len(empty) - 1} more)" if len(empty) > 1 else ""
-        raise ValueError(f"Column {_name(names, int(empty[0]))}{more} has no observed cell{where}: leave it out.")
+        raise ValueError(f"Column {column(names, int(empty[0]))}{more} has no observed cell{where}: leave it out.")
     return Data(rows, moments, unit, weight)
 
 
@@ -285,8 +263,7 @@ def check_unchanged(data: Data, names: Any) -> None:
 def total_variance(data: Data) -> float:
     """Return the variance of X, found to be one that float64 holds."""
     in_units = data.moments.variance * data.rows.shape[1]
-    with np.errstate(over="ignore", under="ignore"):
-        total = float(np.float64(in_units) / data.unit / data.unit)
+    total = float(as_given(in_units, data.unit))
     check_variance(total, in_units, np.dtype(np.float64))
     return total
 
@@ -301,54 +278,46 @@ def check_variance(total: float, in_units: float, dtype: Any) -> None:
         raise ValueError(f"The variance of X is too small for {dtype}. Multiply X by a constant first{other}.")
 
 
-def refuse_infinite(rows: Rows, names: Any) -> None:
-    """Raise ValueError if a cell is infinite, naming its column."""
-    inf = statistics.column_faults(rows)[1]
-    if inf.any():
-        j = int(np.argmax(inf > 0))
-        raise ValueError(
-            f"Input X contains inf in column {_name(names, j)}, in {int(inf[j])} row(s) of it. Replace those cells, by "
-            "NaN if they are to count as missing."
-        )
-
-
-def _name(names: Any, j: int) -> str:
-    return str(j) if names is None else repr(names[j])
-
-
-def _chosen_by_em(problem: Problem, data: Data) -> int:
+def _chosen_by_em(problem: Problem, data: Data, most: int) -> int:
     """Return how many components to fit."""
     limits: dict[str, Any] = {"tol": max(problem.tol, CHOICE_TOL), "max_iter": problem.max_iter}
-    most = problem.most
-    if problem.choice == "ard":
+    choice = problem.asked.choice
+    if choice == "ard":
         return int(probabilistic_choice.relevant(data, most, problem.rng, **limits).W.shape[1])
-    if problem.choice == "bic":
+    if choice == "bic":
         criterion = partial(probabilistic_choice.information, data, rng=problem.rng, **limits)
         return probabilistic_choice.climb(criterion, most)[0]
-    if problem.choice == "held-out":
+    if choice == "held-out":
         part = replace(data, hidden=Hidden(int(problem.rng.integers(2**31)), HELD_OUT))
         score = partial(probabilistic_choice.held_out, part, rng=problem.rng, **limits)
         return probabilistic_choice.climb(score, most)[0]
-    return problem.k
+    return problem.asked.k
 
 
 def _starts(problem: Problem, data: Data) -> int:
     """Return how many starts to make: the number asked for, or a few where cells are too few for one to be enough."""
     if problem.n_init is not None:
         return problem.n_init
-    p, k = data.rows.shape[1], problem.k
+    p, k = data.rows.shape[1], problem.asked.k
     few = data.moments.cells < FEW_CELLS * (p * k - k * (k - 1) // 2 + p + 1)
     return FEW_CELLS_STARTS if few and not data.complete else 1
 
 
-def of_data(certificate: Certificate, logarithms: float) -> Certificate:
-    """Return the certificate with the likelihoods of X, not of X times unit."""
-    likelihoods = certificate.details["likelihoods"] + logarithms
-    return replace(certificate, details={**certificate.details, "likelihoods": likelihoods})
+def of_data(result: Result, logarithms: float) -> Result:
+    """Return the result with the log-likelihoods of X, which are those of the X that was fitted plus ``logarithms``."""
+    details = dict(result.certificate.details)
+    if "likelihoods" in details:
+        details["likelihoods"] = details["likelihoods"] + logarithms
+    return replace(
+        result,
+        objective=result.objective + logarithms,
+        certificate=replace(result.certificate, details=details),
+        history=replace(result.history, objective=[value + logarithms for value in result.history.objective]),
+    )
 
 
 def _by_em(problem: Problem, data: Data) -> Found:
-    p, k = problem.rows.shape[1], problem.k
+    p, k = problem.rows.shape[1], problem.asked.k
     # Sums for each pair of components and each feature, in a few copies.
     budget.require(16.0 * p * k * (k + 1), f"EM with {p} features and {k} components", "Take fewer components.")
     begins = probabilistic_starts.models(data, k, _starts(problem, data), problem.rng)
@@ -361,10 +330,7 @@ def _by_em(problem: Problem, data: Data) -> Found:
     noise = model.noise / unit / unit
     mean = data.moments.mean + model.shift / unit
     V = V * signs(V)
-    # The density of X, not of X times unit.
-    history, by_unit = result.history, data.moments.cells * np.log(unit)
-    history.objective = [value + by_unit for value in history.objective]
-    log_likelihood = result.objective + by_unit
+    result = of_data(result, data.moments.cells * np.log(unit))
     value = {"W": V * sizes, "mean": mean, "noise": np.array(noise), "total": np.array(data.moments.total)}
     return Found(
         "em",
@@ -374,9 +340,9 @@ def _by_em(problem: Problem, data: Data) -> Found:
         mean,
         total,
         probabilistic_em.at_floor(model.noise, data.floor),
-        problem.k,
-        log_likelihood,
+        k,
+        result.objective,
         problem.rows.shape[0],
-        replace(result, value=value, objective=log_likelihood, certificate=of_data(result.certificate, by_unit)),
+        replace(result, value=value),
         None if data.complete else never_together(data, problem.names),
     )

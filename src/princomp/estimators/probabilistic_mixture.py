@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from princomp._kinds import NONNEGATIVE, POSITIVE, SQUARABLE, Count, Directions, Kind, Number, Numbers, Shares
 from princomp._warn import warn
 from princomp.certificates.likelihood import step_gain
 from princomp.data import Centered, Rows, statistics
-from princomp.estimators.base import Estimator, check_count
+from princomp.estimators.checks import check_count, checked_weight, count_components
+from princomp.estimators.density import CellDensity
 from princomp.estimators.description import Description, Scores, as_table
 from princomp.estimators.mixture_description import describe_mixture, scores_in_groups, scores_times_probabilities
-from princomp.estimators.probabilistic_fit import (
-    check_unchanged,
-    check_variance,
-    checked_weight,
-    drive,
-    observed,
-    refuse_infinite,
-    total_variance,
-)
+from princomp.estimators.probabilistic_fit import check_unchanged, check_variance, observed, of_data, total_variance
 from princomp.estimators.probabilistic_together import never_together
-from princomp.estimators.spectrum import signs
-from princomp.progress import watch, with_callbacks
+from princomp.progress import Tell
 from princomp.result import Result, State, measured
 from princomp.solvers import probabilistic, probabilistic_mixture
 from princomp.solvers.probabilistic_em import Data
 from princomp.solvers.probabilistic_mixture import Limits, Mixture, responsibilities
+from princomp.solvers.signs import signs
 
 Array = NDArray[Any]
 
@@ -45,7 +38,7 @@ MEASURED = "the gain of one further step, for each cell; whether it is a maximum
 RESOLVED = (8 * np.finfo(np.float64).eps) ** 2  # of the square of the data: variance below this is rounding
 
 
-class ProbabilisticPCAMixture(Estimator):
+class ProbabilisticPCAMixture(CellDensity):
     r"""A mixture of probabilistic PCA models: clusters, each with principal axes of its own.
 
     A row belongs to cluster c with probability :math:`\pi_c` and is then :math:`x = W_c z + \mu_c + e` with
@@ -117,6 +110,18 @@ class ProbabilisticPCAMixture(Estimator):
     True
     """
 
+    _fitted: ClassVar[Mapping[str, Kind]] = {
+        "shares_": Shares("m"),
+        "means_": Numbers("m p", SQUARABLE, rounds="_means"),
+        "_means": Numbers("m p", SQUARABLE),
+        "weights_": Numbers("m p k", SQUARABLE),
+        "components_": Directions("m k p"),
+        "noise_variance_": Numbers("m", NONNEGATIVE, rounds="_noise"),
+        "_noise": Numbers("m", POSITIVE),
+        "log_likelihood_": Number(),
+        "n_samples_": Count(1),
+    }
+
     def __init__(
         self,
         n_components: int = 1,
@@ -133,56 +138,28 @@ class ProbabilisticPCAMixture(Estimator):
         self.n_components = n_components
         self.n_clusters = n_clusters
         self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
 
     # Fitting
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the mixture to the observed cells of X.
-
-        Parameters
-        ----------
-        X : as in `ProbabilisticPCA.fit`
-            The data, rows are samples; NaN = missing.
-        y : None
-            Ignored.
-        sample_weight : (n,) array-like, optional
-            How often each row counts; at least 0.
-
-        Returns
-        -------
-        self
-        """
-        with self._all_or_nothing():
-            self._fit(X, sample_weight)
-        return self
-
-    @with_callbacks
-    def _fit(self, X: Any, sample_weight: Any) -> None:
+    def _fit(self, X: Any, sample_weight: Any, tell: Tell) -> None:
         rows = self._open(X, reset=True, least_rows=2)
         n, p = rows.shape
         check_count("n_clusters", self.n_clusters, n)
-        check_count("n_components", self.n_components, p)
+        count_components(self.n_components, p, of="", or_none=False)
         check_count("n_init", self.n_init)
         self._check_limits()
         weight = checked_weight(sample_weight, n)
-        data = observed(rows, weight, getattr(self, "feature_names_in_", None))
+        data = observed(rows, weight, self._names)
         total = total_variance(data)
         check_variance(total, total, rows.dtype)
         limits = _limits(data)
         how: dict[str, Any] = {"weight": weight, "limits": limits}
-        with watch(self, X) as tell:
-            solver = partial(probabilistic_mixture.em, data.around(), **how)
-            starts = self._starts(data.around(), weight, limits.floor)
-            begin = probabilistic_mixture.best_of(data.around(), starts, **how)
-            run = partial(drive, self, rows, weight, tell)
-            result = run(solver, begin, tol=self.tol, max_iter=self.max_iter)
-        apart = None if data.complete else never_together(data, getattr(self, "feature_names_in_", None))
+        solver = partial(probabilistic_mixture.em, data.around(), **how)
+        starts = self._starts(data.around(), weight, limits.floor)
+        begin = probabilistic_mixture.best_of(data.around(), starts, **how)
+        result = self._drive(tell, rows, weight=weight)(solver, begin)
+        apart = None if data.complete else never_together(data, self._names)
         if apart is not None:
             warn(apart)
         collapsed = int(limits.collapsed(Mixture.of(result.value)).sum())
@@ -191,9 +168,10 @@ class ProbabilisticPCAMixture(Estimator):
                 f"{collapsed} of {self.n_clusters} clusters have no noise left, or no more rows than fix a subspace: "
                 "the likelihood has no bound there, and says nothing. Take fewer clusters or components."
             )
-        self._keep(result, data.moments.mean, data.unit, data.moments.cells, rows.dtype)
-        self._certify(data, limits)
-        check_unchanged(data, getattr(self, "feature_names_in_", None))
+        result = of_data(result, data.moments.cells * np.log(data.unit))
+        self._keep(result, data.moments.mean, data.unit, rows.dtype)
+        self._keep_result(self._certified(self.result_, data, limits))
+        check_unchanged(data, self._names)
         self.n_samples_ = n
 
     def _starts(self, X: Centered, weight: Array | None, floor: float) -> list[Mixture]:
@@ -208,7 +186,7 @@ class ProbabilisticPCAMixture(Estimator):
         all_of_them = probabilistic_mixture.guesses(sample, counts, self.n_clusters, self.n_components, floor, rng)
         return list(islice(all_of_them, self.n_init))
 
-    def _keep(self, result: Result, about: Array, unit: float, cells: float, dtype: Any) -> None:
+    def _keep(self, result: Result, about: Array, unit: float, dtype: Any) -> None:
         """Derive all attributes: the one place."""
         found = Mixture.of(result.value)
         order = np.argsort(-found.share, kind="stable")
@@ -223,26 +201,21 @@ class ProbabilisticPCAMixture(Estimator):
         self.weights_ = (axes * sizes[:, None, :]).astype(dtype)
         self.components_ = np.ascontiguousarray(axes.transpose(0, 2, 1)).astype(dtype)
         self.noise_variance_ = noise.astype(dtype)
-        # The density of X, not of X times unit.
-        result.history.objective = [value + cells * np.log(unit) for value in result.history.objective]
-        self.log_likelihood_ = result.objective + cells * np.log(unit)
+        self.log_likelihood_ = result.objective
         value = {"share": share, "W": axes * sizes[:, None, :], "mean": self._means, "noise": noise}
-        self.result_ = replace(result, value=value, objective=self.log_likelihood_)
-        self.n_iter_ = result.n_iter
+        self.result_ = replace(result, value=value)
 
-    def _certify(self, data: Data, limits: Limits) -> None:
-        """Measure, if EM ended by itself, what one further step gains from the model that is returned."""
-        result, unit, about = self.result_, data.unit, data.moments.mean
+    def _certified(self, result: Result, data: Data, limits: Limits) -> Result:
+        """Return the result with what one further step gains, measured if EM ended by itself, from its own model."""
+        unit, about = data.unit, data.moments.mean
         share, W, means, noise = (result.value[name] for name in ("share", "W", "mean", "noise"))
         if result.status:
             model = Mixture(share, W * unit, (means - about) * unit, noise * unit * unit)
             expect = partial(probabilistic_mixture.expect, data.around(), weight=data.weight)
             maximise = partial(probabilistic_mixture.maximise_all, limits=limits)
             gain = step_gain(expect, maximise, model, cells=limits.cells)
-            result = measured(result, gain, {"meaning": MEASURED, "estimated gain": result.certificate.residual})
-        else:
-            result = replace(result, certificate=replace(result.certificate, details={"meaning": ESTIMATED}))
-        self.result_, self.certificate_ = result, result.certificate
+            return measured(result, gain, {"meaning": MEASURED, "estimated gain": result.certificate.residual})
+        return replace(result, certificate=replace(result.certificate, details={"meaning": ESTIMATED}))
 
     def _describe(self) -> Description:
         return describe_mixture(self)
@@ -269,7 +242,8 @@ class ProbabilisticPCAMixture(Estimator):
         (n, m) array
             In the kind of X. A row without any cell gets ``shares_``.
         """
-        return self._map(X, _shares, width=len(self._model().share))
+        check_is_fitted(self)
+        return self._map(X, _shares, width=len(self.shares_))
 
     def predict(self, X: Any) -> Any:
         """Return the most probable cluster of each row.
@@ -283,7 +257,6 @@ class ProbabilisticPCAMixture(Estimator):
         -------
         (n,) array of int
         """
-        check_is_fitted(self)
         return self._map(X, _clusters, width=1, dtype=np.intp)[:, 0]
 
     def transform(self, X: Any) -> Any:
@@ -303,108 +276,31 @@ class ProbabilisticPCAMixture(Estimator):
         check_is_fitted(self)
         return self._map(X, _scores, width=self._n_features_out)
 
-    def impute(self, X: Any, *, return_std: bool = False) -> Any:
-        """Return X with missing cells replaced by their expectation, given the observed cells of their rows.
+    def _imputed(self, X: Any, return_std: bool) -> Any:
+        return self._map(X, _imputed, self._means[0], width=2 * self.n_features_in_, as_it_is=True)
 
-        Parameters
-        ----------
-        X : as in `fit`
-            Data; NaN = missing.
-        return_std : bool, default False
-            Whether to return standard deviations too: 0 of an observed cell.
-
-        Returns
-        -------
-        (n, p) array, or two of them
-            NumPy arrays, also for a frame; a Dask array stays lazy.
-        """
-        check_is_fitted(self)
-        p = self.n_features_in_
-        both = self._map(X, _imputed, self._means[0], width=2 * p, about=np.zeros(p))
-        return (both[:, :p], both[:, p:]) if return_std else both[:, :p]
-
-    def score_samples(self, X: Any) -> Any:
-        """Return the log-likelihood of the observed cells of each row; 0 for a row without any.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Data; NaN = missing.
-
-        Returns
-        -------
-        (n,) array
-        """
-        check_is_fitted(self)
+    def _score_samples(self, X: Any) -> Any:
         return self._map(X, _log_likelihoods, width=1, dtype=np.float64)[:, 0]
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean log-likelihood of the rows of X.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Data; NaN = missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-        """
-        return float(np.mean(np.asarray(self.score_samples(X))))
-
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Array]:
-        """Return new rows drawn from the model, and their clusters.
-
-        Parameters
-        ----------
-        n_samples : int, default 1
-            How many.
-        random_state : int, RandomState or None
-            By default that of the estimator.
-
-        Returns
-        -------
-        (n_samples, p) array and (n_samples,) array of int
-        """
-        check_is_fitted(self)
-        check_count("n_samples", n_samples)
-        seed = check_random_state(self.random_state if random_state is None else random_state).randint(2**31 - 1)
-        rng = np.random.default_rng(seed)
+    def _sample(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
         share = self.shares_.astype(np.float64)
-        cluster = rng.choice(len(share), n_samples, p=share / share.sum())
+        cluster = rng.choice(len(share), n, p=share / share.sum())
         W, p = self.weights_.astype(np.float64)[cluster], self.n_features_in_
-        drawn = np.einsum("npk,nk->np", W, rng.standard_normal((n_samples, self.n_components_))) + self._means[cluster]
-        drawn += np.sqrt(self._noise[cluster])[:, None] * rng.standard_normal((n_samples, p))
+        drawn = np.einsum("npk,nk->np", W, rng.standard_normal((n, self.n_components_))) + self._means[cluster]
+        drawn += np.sqrt(self._noise[cluster])[:, None] * rng.standard_normal((n, p))
         return drawn.astype(self.weights_.dtype), cluster
 
-    def _model(self) -> Mixture:
+    def _model(self) -> tuple[Mixture]:
         """Return the mixture, its means less the first one."""
-        check_is_fitted(self)
         shares, W = self.shares_.astype(np.float64), self.weights_.astype(np.float64)
-        return Mixture(shares, W, self._means - self._means[0], self._noise)
+        return (Mixture(shares, W, self._means - self._means[0], self._noise),)
 
-    def _map(
-        self, X: Any, fn: Callable[..., Array], *state: Any, width: int, dtype: Any = None, about: Array | None = None
-    ) -> Any:
-        """Return what a function makes of each row, less the first mean or ``about``; complain about infinite cells."""
-        rows: Rows = self._open(X, reset=False)
-        centered = Centered(rows, self._means[0] if about is None else about, dense_tiles=True)
-        answer = centered.map(fn, self._model(), *state, width=width, dtype=dtype or rows.dtype)
-        if isinstance(answer, np.ndarray) and not np.isfinite(answer).all():
-            refuse_infinite(rows, getattr(self, "feature_names_in_", None))
-        return answer
+    def _centered(self, rows: Rows) -> Centered:
+        return Centered(rows, self._means[0], dense_tiles=True)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.shares_) * self.n_components_
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that cells may be missing."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 def _limits(data: Data) -> Limits:

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
-from numbers import Integral
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from princomp._kinds import NONNEGATIVE, POSITIVE, SQUARABLE, Kind, Number, Numbers, Word
 from princomp._warn import warn
-from princomp.data import Centered, Rows, as_rows
-from princomp.estimators import probabilistic_fit
-from princomp.estimators.base import Estimator, check_count
-from princomp.estimators.covariance import open_covariance
+from princomp.data import Centered, Rows
+from princomp.estimators.base import Projection
+from princomp.estimators.checks import check_count, checked_weight, count_components
+from princomp.estimators.covariance import Covariance
+from princomp.estimators.density import CellDensity
 from princomp.estimators.description import Description, usual_description
-from princomp.estimators.probabilistic_fit import CHOICES, Found, Problem, checked_weight, drive, fit, fit_covariance
+from princomp.estimators.probabilistic_fit import (
+    CHOICES,
+    MOST,
+    Asked,
+    Found,
+    Problem,
+    check_variance,
+    fit,
+    fit_covariance,
+)
 from princomp.estimators.probabilistic_scaled import fit_scaled, fit_scaled_covariance
-from princomp.progress import watch, with_callbacks
+from princomp.progress import Tell
 from princomp.result import State
 from princomp.solvers import probabilistic
 from princomp.solvers.probabilistic import unpacked
@@ -39,7 +47,7 @@ class Posterior(NamedTuple):
     covariance: Any  # (n, k, k)
 
 
-class ProbabilisticPCA(Estimator):
+class ProbabilisticPCA(CellDensity, Projection):
     r"""Probabilistic PCA: a Gaussian model of the data, with missing cells treated exactly.
 
     The model is :math:`x = W z + \mu + e` with :math:`z \sim N(0, I_k)`, :math:`e \sim N(0, \sigma^2 I_p)`, so that
@@ -137,6 +145,17 @@ class ProbabilisticPCA(Estimator):
     16.8 +- 1.8
     """
 
+    _fitted: ClassVar[Mapping[str, Kind]] = {
+        "weights_": Numbers("p k", SQUARABLE),
+        "_noise": Number(POSITIVE),
+        "scale_": Numbers("p", POSITIVE, or_none=True, optional=True, rounds="_scale"),
+        "_scale": Numbers("p", POSITIVE, or_none=True, optional=True),
+        "noise_variance_": Number(NONNEGATIVE, rounds="_noise"),
+        "explained_variance_": Numbers("k", NONNEGATIVE),
+        "log_likelihood_": Number(or_none=True),
+        "method_": Word(METHODS[1:]),  # not "auto"
+    }
+
     def __init__(
         self,
         n_components: int | str | None = None,
@@ -159,131 +178,70 @@ class ProbabilisticPCA(Estimator):
         self.scale = scale
         self.rotation = rotation
         self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
 
     # Fitting
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model to the observed cells of X.
-
-        Parameters
-        ----------
-        X : array-like, sparse, frame, list of shards, Dask array or Rows
-            The data, rows are samples; NaN = missing.
-        y : None
-            Ignored.
-        sample_weight : (n,) array-like, optional
-            How often each row counts; at least 0.
-
-        Returns
-        -------
-        self
-        """
-        with self._all_or_nothing():
-            self._fit(X, sample_weight)
-        return self
-
-    def fit_covariance(self, S: Any, n_samples: int | None = None) -> Self:
-        """Fit the model to a covariance matrix instead of data.
-
-        Parameters
-        ----------
-        S : (p, p) array-like or frame
-            Symmetric; used as it is. For the likelihood of data it is the one with divisor n.
-        n_samples : int, optional
-            How many samples it was computed from; needed for "ard", "bic" and "evidence", and for the likelihood.
-
-        Returns
-        -------
-        self
-            With ``mean_`` = 0.
-        """
-        with self._all_or_nothing():
-            self._fit_covariance(S, n_samples)
-        return self
-
-    @with_callbacks
-    def _fit(self, X: Any, sample_weight: Any) -> None:
+    def _fit(self, X: Any, sample_weight: Any, tell: Tell) -> None:
         rows = self._open(X, reset=True, least_rows=2)
-        k, most = self._check_parameters(*rows.shape)
+        asked = self._check_parameters(*rows.shape)
         weight = checked_weight(sample_weight, rows.shape[0])
-        with watch(self, X) as tell:
-            problem = Problem(
-                rows=rows,
-                weight=weight,
-                k=k,
-                choice=self.n_components if isinstance(self.n_components, str) else None,
-                most=most,
-                all_there_are=self.n_components is None,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                rng=self._generator(),
-                n_init=self.n_init,
-                drive=partial(drive, self, rows, weight, tell),
-                names=getattr(self, "feature_names_in_", None),
-            )
-            found, scale = fit_scaled(problem, self.method) if self.scale else (fit(problem, self.method), None)
+        problem = Problem(
+            rows=rows,
+            weight=weight,
+            asked=asked,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            rng=self._generator(),
+            n_init=self.n_init,
+            drive=self._drive(tell, rows, weight=weight),
+            names=self._names,
+        )
+        found, scale = fit_scaled(problem, self.method) if self.scale else (fit(problem, self.method), None)
         rows_with_weight = rows.shape[0] if weight is None else int(np.count_nonzero(weight))
-        self._keep(found, scale, rows.dtype, most, rows_with_weight)
+        self._keep(found, scale, rows.dtype, asked, rows_with_weight)
 
-    def _fit_covariance(self, S: Any, n_samples: int | None) -> None:
+    def _fit_covariance(self, covariance: Covariance, tell: Tell) -> None:
         if self.method == "em" or self.n_components == "held-out":
             raise ValueError('fit_covariance has no cells: method="em" and n_components="held-out" need data.')
-        matrix, unit, dtype = open_covariance(self, S, n_samples)
-        k, most = self._check_parameters(n_samples or len(matrix), len(matrix))
-        choice = self.n_components if isinstance(self.n_components, str) else None
-        if choice is not None and n_samples is None:
-            raise ValueError(f"n_components={choice!r} needs n_samples.")
-        how = (matrix, unit, n_samples, k, choice, most, self.n_components is None, self.tol)
+        n_samples, p = covariance.n_samples, len(covariance.matrix)
+        asked = self._check_parameters(n_samples or p, p)
+        if asked.choice is not None and n_samples is None:
+            raise ValueError(f"n_components={asked.choice!r} needs n_samples.")
+        how = (covariance, asked, self.tol)
         found, scale = fit_scaled_covariance(*how) if self.scale else (fit_covariance(*how), None)
-        self._keep(found, scale, dtype, most, n_samples)
+        self._keep(found, scale, covariance.dtype, asked, n_samples)
 
-    def _check_parameters(self, n: int, p: int) -> tuple[int, int]:
-        """Return how many components are asked for, and the most that a choice may take."""
+    def _check_parameters(self, n: int, p: int) -> Asked:
+        """Return how many components are asked for; complain about parameters that mean nothing."""
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}.")
         self._check_limits()
         if self.n_init is not None:
             check_count("n_init", self.n_init)
         side = min(n, p)
-        most = max(min(side - 1, probabilistic_fit.MOST), 1)
+        most = max(min(side - 1, MOST), 1)
         if self.max_components is not None:
-            if not _is_count(self.max_components) or not 1 <= self.max_components <= side:
-                raise ValueError(f"max_components must be an integer from 1 to {side}, got {self.max_components!r}.")
+            check_count("max_components", self.max_components, side)
             most = int(self.max_components)
-        asked = self.n_components
-        if asked is None:
-            return side, most
-        if isinstance(asked, str) and asked in CHOICES:
-            return most, most
-        if not _is_count(asked) or not 1 <= int(asked) <= side:
-            raise ValueError(
-                f"n_components must be an integer from 1 to {side} (= min(n, p)), one of {', '.join(CHOICES)}, or "
-                f"None; got {asked!r}."
-            )
-        return int(asked), most
+        k = count_components(self.n_components, side, words=CHOICES)
+        if isinstance(self.n_components, str):
+            return Asked(most, self.n_components, most)
+        return Asked(k, most=most, up_to_rank=self.n_components is None)
 
-    def _keep(self, found: Found, scale: Array | None, dtype: Any, most: int, rows: int | None) -> None:
+    def _keep(self, found: Found, scale: Array | None, dtype: Any, asked: Asked, rows: int | None) -> None:
         """Derive all attributes: the one place."""
         k = len(found.values)
         R = _checked_rotation(self.rotation, k)
-        probabilistic_fit.check_variance(found.total, found.total, dtype)
-        messages = _warnings(found, self.n_components, k, most, self.max_components, rows)
+        check_variance(found.total, found.total, dtype)
+        messages = _warnings(found, self.n_components, k, asked.most, self.max_components, rows)
         for message in messages + ([] if found.apart is None else [found.apart]):
             warn(message)
         self.method_ = found.method
         self.n_components_ = k
         self.n_samples_ = found.n_samples
-        self._mean = found.mean  # in full precision: rounded to float32 it would move data at a large offset
-        self._noise = found.noise
-        self._scale = scale
-        self.scale_ = None if scale is None else scale.astype(dtype)
-        self.mean_ = found.mean.astype(dtype)
+        self._keep_moments(found.mean, scale, dtype)
+        self._noise, self._scale = found.noise, scale  # in full precision
         self.noise_variance_ = dtype.type(found.noise)
         self.components_ = np.ascontiguousarray(found.V.T).astype(dtype)
         W = probabilistic.weights(found.values, found.V, found.noise, R)
@@ -292,9 +250,7 @@ class ProbabilisticPCA(Estimator):
         total = float(found.values.sum()) + (len(found.mean) - k) * found.noise
         self.explained_variance_ratio_ = (found.values / total).astype(dtype)
         self.log_likelihood_ = found.log_likelihood
-        self.result_ = replace(found.result, value={**found.result.value, "W": W})
-        self.certificate_ = found.result.certificate
-        self.n_iter_ = found.result.n_iter
+        self._keep_result(replace(found.result, value={**found.result.value, "W": W}))
 
     def _describe(self) -> Description:
         """Add what a model with a likelihood says; a covariance of nobody knows how many samples has none."""
@@ -313,12 +269,6 @@ class ProbabilisticPCA(Estimator):
         # Model files of old versions do not have it.
         return None if self.n_samples_ is None else float(self.result_.value.get("total", self.n_samples_))
 
-    @property
-    def loadings_(self) -> Array:
-        """Components times the square root of their variances, (k, p)."""
-        check_is_fitted(self)
-        return self.components_ * np.sqrt(self.explained_variance_)[:, None]
-
     def transform(self, X: Any) -> Any:
         """Return the posterior means of the latent scores, given the observed cells of each row.
 
@@ -335,8 +285,8 @@ class ProbabilisticPCA(Estimator):
         (n, k) array
             In the kind of X: a Dask array stays lazy.
         """
-        rows = self._opened(X)
-        return self._map(rows, _scores, width=self.n_components_)
+        check_is_fitted(self)
+        return self._map(X, _scores, width=self.n_components_)
 
     def posterior(self, X: Any) -> Posterior:
         """Return means and covariances of the latent scores, given the observed cells of each row.
@@ -351,9 +301,10 @@ class ProbabilisticPCA(Estimator):
         Posterior
             ``mean`` (n, k) and ``covariance`` (n, k, k).
         """
-        rows, k = self._opened(X), self.n_components_
-        both = self._map(rows, _scores_and_covariances, width=k + k * k)
-        return Posterior(both[:, :k], both[:, k:].reshape((rows.shape[0], k, k)))
+        check_is_fitted(self)
+        k = self.n_components_
+        both = self._map(X, _scores_and_covariances, width=k + k * k)
+        return Posterior(both[:, :k], both[:, k:].reshape((both.shape[0], k, k)))
 
     def inverse_transform(self, X: Any, *, shrunk: bool = True) -> Any:
         """Return the data that scores stand for.
@@ -372,60 +323,18 @@ class ProbabilisticPCA(Estimator):
             In the kind of X.
         """
         check_is_fitted(self)
-        rows = as_rows(X)
         W = self.weights_.astype(np.float64)
-        p, k = W.shape
-        if rows.shape[1] != k:
-            raise ValueError(f"Scores must have {k} columns, one per component, got {rows.shape[1]}.")
         if not shrunk:
             W = W + self._noise * np.linalg.pinv(W.T)
-        return Centered(rows).map(_data, W.T * self._factor(), self._mean, width=p, dtype=rows.dtype)
+        return self._unproject(X, W.T * self._factor())
 
-    def impute(self, X: Any, *, return_std: bool = False) -> Any:
-        """Return X with missing cells replaced by their expectation, given the observed cells of their rows.
+    def _imputed(self, X: Any, return_std: bool) -> Any:
+        fn, p = _imputed_with_deviations if return_std else _imputed, self.n_features_in_
+        return self._map(X, fn, self._mean, self._factor(), width=2 * p if return_std else p, as_it_is=True)
 
-        Parameters
-        ----------
-        X : as in `fit`
-            Data; NaN = missing.
-        return_std : bool, default False
-            Whether to return standard deviations too: of a missing cell sqrt(noise + noise w'M^-1 w), 0 of an
-            observed one. They take the model for the true one.
-
-        Returns
-        -------
-        (n, p) array, or two of them
-            NumPy arrays, also for a frame; a Dask array stays lazy.
-        """
-        rows = self._opened(X)
-        p = rows.shape[1]
-        state = (self._mean, self._factor())
-        if not return_std:
-            return self._map(rows, _imputed, *state, width=p, as_it_is=True)
-        both = self._map(rows, _imputed_with_deviations, *state, width=2 * p, as_it_is=True)
-        return both[:, :p], both[:, p:]
-
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
-        """Return new rows drawn from the model.
-
-        Parameters
-        ----------
-        n_samples : int, default 1
-            How many.
-        random_state : int, RandomState or None
-            By default that of the estimator.
-
-        Returns
-        -------
-        (n_samples, p) array
-        """
-        check_is_fitted(self)
-        if not _is_count(n_samples) or n_samples < 1:
-            raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}.")
-        seed = check_random_state(self.random_state if random_state is None else random_state).randint(2**31 - 1)
-        rng = np.random.default_rng(seed)
+    def _sample(self, n: int, rng: np.random.Generator) -> Array:
         p, k = self.weights_.shape
-        Z, E = rng.standard_normal((n_samples, k)), rng.standard_normal((n_samples, p))
+        Z, E = rng.standard_normal((n, k)), rng.standard_normal((n, p))
         drawn = (Z @ self.weights_.astype(np.float64).T + np.sqrt(self._noise) * E) * self._factor() + self._mean
         return drawn.astype(self.weights_.dtype)
 
@@ -447,36 +356,8 @@ class ProbabilisticPCA(Estimator):
             precision += (np.eye(len(V)) - V @ V.T) / self._noise
         return (precision / np.outer(self._factor(), self._factor())).astype(dtype)
 
-    def score_samples(self, X: Any) -> Any:
-        """Return the log-likelihood of the observed cells of each row; 0 for a row without any.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Data; NaN = missing.
-
-        Returns
-        -------
-        (n,) array
-        """
-        logarithms = np.log(self._factor())
-        return self._map(self._opened(X), _log_likelihoods, logarithms, width=1, dtype=np.float64)[:, 0]
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean log-likelihood of the rows of X.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            Data; NaN = missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-        """
-        return float(np.mean(np.asarray(self.score_samples(X))))
+    def _score_samples(self, X: Any) -> Any:
+        return self._map(X, _log_likelihoods, np.log(self._factor()), width=1, dtype=np.float64)[:, 0]
 
     def _factor(self) -> Array:
         """Return what columns were divided by, ones if by nothing."""
@@ -487,32 +368,8 @@ class ProbabilisticPCA(Estimator):
         factor = None if getattr(self, "_scale", None) is None else 1 / self._factor()
         return Centered(rows, self._mean, factor, dense_tiles=True)
 
-    def _opened(self, X: Any) -> Rows:
-        check_is_fitted(self)
-        return self._open(X, reset=False)
-
-    def _map(
-        self,
-        rows: Rows,
-        fn: Callable[..., Array],
-        *state: Any,
-        width: int,
-        dtype: Any = None,
-        as_it_is: bool = False,
-    ) -> Any:
-        """Return what a function makes of each row, centred and scaled unless ``as_it_is``; refuse infinite cells."""
-        X = Centered(rows, dense_tiles=True) if as_it_is else self._centered(rows)
-        W = self.weights_.astype(np.float64)
-        answer = X.map(fn, W, self._noise, *state, width=width, dtype=dtype or rows.dtype)
-        if isinstance(answer, np.ndarray) and not np.isfinite(answer).all():
-            probabilistic_fit.refuse_infinite(rows, getattr(self, "feature_names_in_", None))
-        return answer
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that cells may be missing."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # method="closed-form" refuses it in fit alone
-        return tags
+    def _model(self) -> tuple[Array, float]:
+        return self.weights_.astype(np.float64), self._noise
 
 
 # Functions of tiles less the mean, row by row.
@@ -550,15 +407,7 @@ def _imputed_with_deviations(block: Array, rows: slice, W: Array, noise: float, 
     return np.hstack([np.where(missing, expected * scale + mean, block), deviation])
 
 
-def _data(block: Array, rows: slice, back: Array, mean: Array) -> Array:
-    return block @ back + mean
-
-
 # What users give.
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _checked_rotation(rotation: Any, k: int) -> Array | None:
@@ -581,7 +430,7 @@ def _warnings(found: Found, asked: Any, k: int, most: int, limit: int | None, ro
         return ["X does not vary (all rows are equal): the noise is 0 and the components are arbitrary."]
     if isinstance(asked, str) and found.chosen == 0:
         return [f"n_components={asked!r} found nothing that stands out of the noise; one component is kept."]
-    if isinstance(asked, str) and k == most and limit is None and most == probabilistic_fit.MOST:
+    if isinstance(asked, str) and k == most and limit is None and most == MOST:
         return [f"n_components={asked!r} chose {k}, the most that was tried. Raise max_components to try more."]
     noiseless = k < p and found.noiseless
     if noiseless and (asked is not None or found.method == "em"):

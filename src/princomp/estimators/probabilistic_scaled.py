@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from princomp.data import statistics
 from princomp.data.wrapped import scaled
+from princomp.estimators.covariance import Covariance
 from princomp.estimators.probabilistic_fit import (
+    Asked,
     Found,
     Problem,
     check_unchanged,
@@ -19,8 +21,7 @@ from princomp.estimators.probabilistic_fit import (
     observed,
     of_data,
 )
-from princomp.estimators.standardise import check_scale
-from princomp.result import History
+from princomp.estimators.standardise import check_scale, safe_unit
 
 Array = NDArray[Any]
 
@@ -33,8 +34,7 @@ def fit_scaled(problem: Problem, method: str) -> tuple[Found, Array]:
     data = observed(problem.rows, problem.weight, problem.names)
     moments, unit = data.moments, np.full(problem.rows.shape[1], data.unit)
     if not moments.squares.all():  # of constant columns, and of those whose squares vanish: each in units of its own
-        largest = statistics.column_faults(problem.rows)[2]
-        unit = np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000))
+        unit = safe_unit(statistics.column_faults(problem.rows)[2])
         moments = statistics.observed_moments(problem.rows, problem.weight, unit)
     counts, mean = moments.counts, moments.mean
     deviation = np.sqrt(np.maximum(moments.squares, 0.0) / counts) / unit
@@ -47,23 +47,17 @@ def fit_scaled(problem: Problem, method: str) -> tuple[Found, Array]:
     return _of_data(found, shift, scale, float(counts @ np.log(scale))), scale
 
 
-def fit_scaled_covariance(S: Array, unit: float, n_samples: int | None, *how: Any) -> tuple[Found, Array]:
+def fit_scaled_covariance(covariance: Covariance, asked: Asked, tol: float) -> tuple[Found, Array]:
     """Return the same for a covariance matrix: the model of the correlations, and the scale."""
-    deviation = np.sqrt(np.maximum(np.diag(S), 0.0))
-    scale = np.where(deviation > 0, deviation, 1.0)
-    found = fit_covariance(S / np.outer(scale, scale), 1.0, n_samples, *how)
-    scale = scale / unit
-    return _of_data(found, np.zeros_like(scale), scale, float((n_samples or 1) * np.log(scale).sum())), scale
+    correlations, scale = covariance.scaled()
+    found = fit_covariance(correlations, asked, tol)
+    logarithms = float((covariance.n_samples or 1) * np.log(scale).sum())
+    return _of_data(found, np.zeros_like(scale), scale, logarithms), scale
 
 
 def _of_data(found: Found, shift: Array, scale: Array, logarithms: float) -> Found:
     """Return the model with the mean and the density of X, not of the divided X."""
-    result, old, mean = found.result, found.result.history, shift + found.mean * scale
-    history: History = replace(old, objective=[value - logarithms for value in old.objective])
-    result = replace(
-        result, value={**result.value, "mean": mean}, objective=result.objective - logarithms, history=history
-    )
-    if "likelihoods" in result.certificate.details:
-        result = replace(result, certificate=of_data(result.certificate, -logarithms))
+    result, mean = of_data(found.result, -logarithms), shift + found.mean * scale
+    result = replace(result, value={**result.value, "mean": mean})
     likelihood = None if found.log_likelihood is None else found.log_likelihood - logarithms
     return found._replace(mean=mean, log_likelihood=likelihood, result=result)

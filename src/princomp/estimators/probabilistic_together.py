@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp.data import statistics
+from princomp.estimators.checks import column
 from princomp.solvers.probabilistic_em import Data
 
 Array = NDArray[Any]
@@ -30,7 +31,7 @@ def never_together(data: Data, names: Any) -> str | None:
     apart = np.argwhere(np.triu(met == 0, 1))
     if not len(apart):
         return None
-    named = ", ".join(f"{_name(names, columns[i])} and {_name(names, columns[j])}" for i, j in apart[:NAMED])
+    named = ", ".join(f"{column(names, columns[i])} and {column(names, columns[j])}" for i, j in apart[:NAMED])
     more = f" (and {len(apart) - NAMED} more pairs)" if len(apart) > NAMED else ""
     looked = f", of {len(columns)} columns that were looked at," if len(columns) < p else ""
     return (
@@ -48,7 +49,3 @@ def _met(seen: Array) -> Array:
 def _pairs(block: Array, rows: slice, columns: Array, weight: Array | None) -> Array:
     seen = ~np.isnan(block[:, columns])
     return _met(seen if weight is None else seen[weight[rows] > 0])
-
-
-def _name(names: Any, j: int) -> str:
-    return str(j) if names is None else repr(names[j])

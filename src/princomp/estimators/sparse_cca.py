@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
-from numbers import Integral
+from collections.abc import Callable, Mapping
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
+from princomp._kinds import CORRELATION, NONNEGATIVE, POSITIVE, Count, Kind, Names, Number, Numbers
 from princomp._threads import single_blas_thread
-from princomp.certificates.canonical import Covariance, canonical_side, canonical_stationarity
-from princomp.certificates.regression import soft
 from princomp.data import Centered, Rows, as_rows, budget, statistics
 from princomp.data.shards import is_shards
 from princomp.data.signature import require_unchanged, row_weights
-from princomp.estimators.base import Estimator, check_values
+from princomp.estimators.base import Estimator
 from princomp.estimators.canonical_description import describe_canonical, scores_of_sides
+from princomp.estimators.checks import check_values, count_components
 from princomp.estimators.description import Description, Scores
-from princomp.estimators.standardise import standardise
-from princomp.progress import watch, with_callbacks
-from princomp.result import Result, State, measured, run
-from princomp.solvers.amanpg import Smooth, alternate, start
+from princomp.estimators.standardise import as_given, standardise
+from princomp.progress import Tell
+from princomp.result import State
+from princomp.solvers.canonical import sparse_cca
 
 Array = NDArray[Any]
 
-KEPT = 20  # entries of the cross-covariance, for each component, that the start goes by
 DEFAULT_SHARE = 0.8  # alpha as a multiple of sqrt((k + log p) / n)
 
 
@@ -100,6 +95,21 @@ class SparseCCA(Estimator):
     ([3], [7])
     """
 
+    _fitted: ClassVar[Mapping[str, Kind]] = {
+        "x_weights_": Numbers("p k"),
+        "y_weights_": Numbers("q k"),
+        "components_": Numbers("k p"),
+        "correlations_": Numbers("k", CORRELATION),
+        "x_mean_": Numbers("p"),
+        "y_mean_": Numbers("q"),
+        "x_scale_": Numbers("p", POSITIVE),
+        "y_scale_": Numbers("q", POSITIVE),
+        "alpha_x_": Number(NONNEGATIVE),
+        "alpha_y_": Number(NONNEGATIVE),
+        "n_samples_": Count(1),
+        "_y_names": Names("q", optional=True),
+    }
+
     def __init__(
         self,
         n_components: int = 1,
@@ -118,14 +128,9 @@ class SparseCCA(Estimator):
         self.alpha_x = alpha_x
         self.alpha_y = alpha_y
         self.scale = scale
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Find the canonical vectors.
 
         Parameters
@@ -139,12 +144,9 @@ class SparseCCA(Estimator):
         -------
         self
         """
-        with self._all_or_nothing():
-            self._fit(X, y)
-        return self
+        return self._whole(self._fit, X, y)
 
-    @with_callbacks
-    def _fit(self, X: Any, Y: Any) -> None:
+    def _fit(self, X: Any, Y: Any, tell: Tell) -> None:
         if Y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         x_rows = self._open(X, reset=True, least_rows=2)
@@ -158,20 +160,13 @@ class SparseCCA(Estimator):
         V, self.y_mean_, self.y_scale_ = _standardised(y_rows, self.scale, y_rows.names)
         self.alpha_x_ = _weight(self.alpha_x, k, U)
         self.alpha_y_ = _weight(self.alpha_y, k, V)
-        with watch(self, X) as tell, single_blas_thread():
-            solve = partial(
-                run,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                callback=tell,
-                checkpoint=self._checkpoint(x_rows, y_rows),
-            )
-            result = sparse_cca(U, V, k, self.alpha_x_, self.alpha_y_, solve)
+        with single_blas_thread():
+            result = sparse_cca(U, V, k, self.alpha_x_, self.alpha_y_, self._drive(tell, x_rows, y_rows))
         self.x_weights_, self.y_weights_ = result.value["A"], result.value["B"]
         self.components_ = self.x_weights_.T
         self.correlations_ = _correlations(U @ self.x_weights_, V @ self.y_weights_)
-        self.n_components_, self.n_samples_, self.n_iter_ = k, n, result.n_iter
-        self.result_, self.certificate_ = result, result.certificate
+        self.n_components_, self.n_samples_ = k, n
+        self._keep_result(result)
 
     def _describe(self) -> Description:
         return describe_canonical(self)
@@ -180,16 +175,12 @@ class SparseCCA(Estimator):
         return scores_of_sides(self.transform(X, y) if values is None else values)
 
     def _check_parameters(self, most: int) -> int:
-        k = self.n_components
-        if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= most:
-            raise ValueError(
-                f"n_components={k!r} must be an integer between 1 and {most}, the smallest side of X and Y."
-            )
+        self._check_limits()
         for name in ("alpha_x", "alpha_y"):
             alpha = getattr(self, name)
             if alpha is not None and not (np.isfinite(alpha) and alpha >= 0):
                 raise ValueError(f"{name} must be None or a finite number of at least 0, got {alpha!r}.")
-        return int(k)
+        return count_components(self.n_components, most, of=", the smallest side of X and Y", or_none=False)
 
     def transform(self, X: Any, y: Any = None) -> Any:
         """Return scores: of X, or, if Y is given too, the pair of both sides' scores.
@@ -205,7 +196,6 @@ class SparseCCA(Estimator):
         -------
         (n, k) array, or two of them
         """
-        check_is_fitted(self)
         rows = self._open(X, reset=False)
         scores = self._scores(rows, self.x_mean_, self.x_scale_, self.x_weights_)
         if y is None:
@@ -265,53 +255,6 @@ class SparseCCA(Estimator):
         return scores
 
 
-def sparse_cca(U: Array, V: Array, k: int, alpha_x: float, alpha_y: float, solve: Callable[..., Result]) -> Result:
-    """Minimise the objective of `SparseCCA` for centred U (n, p) and V (n, q); best pairs first."""
-    C = U.T @ V / (len(U) - 1)
-    sides = [canonical_side(Covariance(W).matrix(), alpha) for W, alpha in ((U, alpha_x), (V, alpha_y))]
-    smooth = Smooth(lambda A, B: -float(np.vdot(A, C @ B)), lambda A, B: -C @ B, lambda A, B: -C.T @ A)
-    A, B = _start(C, k)
-    begin = start(sides[0].manifold.retract(A, 0 * A), sides[1].manifold.retract(B, 0 * B))
-    turn = partial(_turned, C=C)
-    found = solve(partial(alternate, smooth, sides=(sides[0], sides[1]), gamma=0.5, turn=turn), begin)
-    A, B = _canonical(found.value["A"], found.value["B"], C)
-    objective = smooth.value(A, B) + sides[0].penalty.value(A) + sides[1].penalty.value(B)
-    residual = canonical_stationarity(U, V, A, B, alpha_x=alpha_x, alpha_y=alpha_y)
-    return measured(replace(found, value={"A": A, "B": B}, objective=objective), residual)
-
-
-def _start(C: Array, k: int) -> tuple[Array, Array]:
-    """Return the leading singular vectors of the largest entries of C, or of C where these do not do."""
-    rank = C.size - min(KEPT * k, C.size)
-    for kept in (soft(C, np.partition(np.abs(C), rank, axis=None)[rank]), C):
-        rows, columns = kept.any(axis=1), kept.any(axis=0)  # the others are zero in the vectors too
-        P, s, Qt = np.linalg.svd(kept[np.ix_(rows, columns)], full_matrices=False)
-        if len(s) >= k and s[k - 1] > 1e-8 * s[0]:
-            A, B = np.zeros((len(C), k)), np.zeros((C.shape[1], k))
-            A[rows], B[columns] = P[:, :k], Qt[:k].T
-            return A, B
-    P, _, Qt = np.linalg.svd(C, full_matrices=False)
-    return P[:, :k], Qt[:k].T
-
-
-def _turned(A: Array, B: Array, *, C: Array) -> Array:
-    """Return A rotated so that A'CB is symmetric, which is best for this B: row norms stay.
-
-    The steps of the solver alone would get there slowly, as the weights of the row norms shorten them.
-    """
-    P, _, Qt = np.linalg.svd(A.T @ (C @ B))
-    return A @ P @ Qt
-
-
-def _canonical(A: Array, B: Array, C: Array) -> tuple[Array, Array]:
-    """Return A and B rotated so that A'CB is diagonal and falling: row norms stay, the objective does not rise."""
-    P, _, Qt = np.linalg.svd(A.T @ C @ B)
-    A, B = A @ P, B @ Qt.T
-    largest = A[np.abs(A).argmax(axis=0), np.arange(A.shape[1])]
-    sign = np.where(largest < 0, -1.0, 1.0)
-    return A * sign, B * sign
-
-
 def _correlations(scores: Array, others: Array) -> Array:
     """Return the correlation of each pair of columns."""
     scores, others = scores - scores.mean(axis=0), others - others.mean(axis=0)
@@ -341,9 +284,7 @@ def _standardised(rows: Rows, scale: bool, names: Any) -> tuple[Array, Array, Ar
     n, p = rows.shape
     budget.require(8.0 * (n * p + 2 * p * p), f"The {p} x {p} covariance", "Select fewer features first.")
     found = standardise(rows, center=True, scale=scale, names=names)
-    with np.errstate(over="ignore", under="ignore"):
-        total = np.float64(found.total) / found.unit / found.unit
-    if found.total > 0 and not np.finfo(np.float64).tiny < total < np.inf:
+    if found.total > 0 and not np.finfo(np.float64).tiny < as_given(found.total, found.unit) < np.inf:
         raise ValueError("Squares of X or Y are out of the range of float64. Use scale=True, or other units.")
     divisor = np.ones(p) if found.scale is None else found.scale
     X = statistics.whole(Centered(rows, found.mean, 1 / divisor))

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from princomp import _kinds as kinds
+from princomp._kinds import Directions, Number, Numbers, Of, Word
 from princomp._warn import warn
-from princomp.estimators.base import Estimator
-from princomp.estimators.covariance import open_covariance
+from princomp.estimators.base import Projection
+from princomp.estimators.checks import check_count, count_components
+from princomp.estimators.covariance import Covariance
 from princomp.estimators.explained import Kind, explained_variance
+from princomp.estimators.sparse.certificate import SparseCertificate
 from princomp.estimators.sparse.clashes import clash, formulation_of
 from princomp.estimators.sparse.problem import MOST_COLUMNS, Found, Listener, Problem
-from princomp.estimators.spectrum import signs
-from princomp.estimators.standardise import standardise
-from princomp.progress import watch, with_callbacks
-from princomp.result import Certificate, History, Result, State, Status, run
+from princomp.estimators.standardise import as_given, standardise
+from princomp.progress import Tell
+from princomp.result import Certificate, History, Result, State, Status
+from princomp.solvers.deflation import Kind as Deflation
+from princomp.solvers.signs import signs
 
 Array = NDArray[Any]
 
@@ -34,7 +38,7 @@ ONE_BY_ONE = ("cardinality", "constrained")  # each component from what those be
 COMPANIONS = {"D": "Y", "B": "A"}
 
 
-class SparsePCA(Estimator):
+class SparsePCA(Projection):
     r"""Sparse PCA: components that use few features.
 
     For PCA most variance and least reconstruction error are one problem; with sparse components they are not, and so
@@ -103,7 +107,8 @@ class SparsePCA(Estimator):
         Starts, of which the best is kept ("regression"; "cardinality" always has many).
     scores : {"projection", "least-squares"}, optional
         What `transform` gives: X times loadings, or the least-squares coefficients of X in the loadings (the default
-        of "dictionary").
+        of "dictionary"). With either, `inverse_transform` gives the projection of X on the span of the components,
+        and what that explains of X is ``explained_variance("subspace")``.
     center, scale : bool
         As in `PCA`.
     tol : float, default 1e-5
@@ -153,6 +158,18 @@ class SparsePCA(Estimator):
     >>> bool(penalised.explained_variance_.sum() < sparse.explained_variance_.sum())
     True
     """
+
+    _fitted: ClassVar[Mapping[str, kinds.Kind]] = {
+        "components_": Directions("k p", or_zero=True),
+        "_scale": Numbers("p", kinds.POSITIVE, or_none=True, optional=True),
+        "deflation_": Word(get_args(Deflation), or_none=True, optional=True),
+        "_images": Numbers("p k", kinds.SQUARABLE),
+        "_unit": Number(kinds.POSITIVE),
+        "nonzeros_": Numbers("k", kinds.NONNEGATIVE, dtypes="i"),
+        "alpha_": Numbers(None, kinds.VARIANCE, or_none=True, dtypes="fi"),
+        "formulation_": Word(FORMULATIONS),
+        "certificate_": Of(Certificate | SparseCertificate),
+    }
 
     def __init__(
         self,
@@ -210,99 +227,56 @@ class SparsePCA(Estimator):
         self.scores = scores
         self.center = center
         self.scale = scale
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
 
     # Fitting
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find sparse components of X.
-
-        Parameters
-        ----------
-        X : as in `PCA.fit`
-            The data, rows are samples.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        with self._all_or_nothing():
-            self._fit(X)
-        return self
-
-    def fit_covariance(self, S: Any, n_samples: int | None = None) -> Self:
-        """Find sparse components from a covariance (or correlation) matrix instead of data.
-
-        Parameters
-        ----------
-        S : (p, p) array-like or frame
-            Symmetric. It is not squared, not centred, not changed.
-        n_samples : int, optional
-            Penalties refer to (n_samples - 1) S; without it, to S itself.
-
-        Returns
-        -------
-        self
-            With ``mean_`` = 0.
-        """
-        with self._all_or_nothing():
-            self._fit_covariance(S, n_samples)
-        return self
-
-    @with_callbacks
-    def _fit(self, X: Any) -> None:
+    def _fit(self, X: Any, tell: Tell) -> None:
         rows = self._open(X, reset=True, least_rows=2)
         formulation = self._check_parameters()
-        k = self._count(min(rows.shape), formulation)
-        names = getattr(self, "feature_names_in_", None)
+        k, listener = self._count(min(rows.shape), formulation), Listener(tell)
         # A pass over data on workers is dear: X'X comes with the mean, and no other is needed.
         at_once = formulation == "cardinality" and not rows.local and rows.shape[1] <= MOST_COLUMNS
-        found = standardise(rows, center=self.center, scale=self.scale, scatter=at_once, names=names)
-        with watch(self, X) as heard:
-            tell = Listener(heard)
-            drive = partial(run, callback=tell, checkpoint=self._checkpoint(rows), max_iter=self.max_iter)
-            how: dict[str, Any] = {"freedom": rows.shape[0] - 1.0, "tell": tell, "names": names}
-            how["known"] = found.scatter
-            problem = Problem(found.X, None, k, found.total, found.unit, self._asked(), self._generator(), drive, **how)
-            answer = self._solve(formulation, problem)
+        found = standardise(rows, center=self.center, scale=self.scale, scatter=at_once, names=self._names)
+        problem = Problem(
+            X=found.X,
+            S=None,
+            k=k,
+            total=found.total,
+            unit=found.unit,
+            parameters=self._asked(),
+            rng=self._generator(),
+            drive=self._drive(listener, rows),
+            tell=listener,
+            freedom=rows.shape[0] - 1.0,
+            names=self._names,
+            known=found.scatter,
+        )
+        self._keep(formulation, problem, found.mean, found.scale, rows.dtype)
         self.n_samples_: int | None = rows.shape[0]
-        self._keep(formulation, problem, answer, found.mean, found.scale, rows.dtype)
         if found.scatter is None:
-            found.require_unchanged(names)
+            found.require_unchanged(self._names)
 
-    def _fit_covariance(self, S: Any, n_samples: int | None) -> None:
-        matrix, unit, dtype = open_covariance(self, S, n_samples)
-        formulation = self._check_parameters()
-        p = len(matrix)
-        k = self._count(p, formulation)
-        deviation = None
-        if self.scale:
-            deviation = np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), 1.0))
-            matrix, deviation, unit = matrix / np.outer(deviation, deviation), deviation / unit, 1.0
-        freedom = 1.0 if n_samples is None else n_samples - 1.0
-        matrix = freedom * matrix
-        with watch(self, S) as heard:
-            tell = Listener(heard)
-            drive = partial(self._run_without_checkpoint, tell)
-            names = getattr(self, "feature_names_in_", None)
-            how: dict[str, Any] = {"freedom": freedom, "tell": tell, "names": names}
-            total = float(np.trace(matrix))
-            problem = Problem(None, matrix, k, total, unit, self._asked(), self._generator(), drive, **how)
-            answer = self._solve(formulation, problem)
-        self.n_samples_ = n_samples
-        self._keep(formulation, problem, answer, np.zeros(p), deviation, dtype)
-
-    def _run_without_checkpoint(self, tell: Any, *args: Any, **kwargs: Any) -> Result:
-        if self.checkpoint is not None:
-            raise ValueError("checkpoint is for fit, not for fit_covariance.")
-        return run(*args, callback=tell, **{"max_iter": self.max_iter} | kwargs)
+    def _fit_covariance(self, covariance: Covariance, tell: Tell) -> None:
+        formulation, p = self._check_parameters(), len(covariance.matrix)
+        k, listener = self._count(p, formulation), Listener(tell)
+        scaled, scale = covariance.scaled() if self.scale else (covariance, None)
+        S = covariance.freedom * scaled.matrix
+        problem = Problem(
+            X=None,
+            S=S,
+            k=k,
+            total=float(np.trace(S)),
+            unit=scaled.unit,
+            parameters=self._asked(),
+            rng=self._generator(),
+            drive=self._drive(listener),
+            tell=listener,
+            freedom=covariance.freedom,
+            names=self._names,
+        )
+        self._keep(formulation, problem, np.zeros(p), scale, covariance.dtype)
+        self.n_samples_ = covariance.n_samples
 
     def _asked(self) -> dict[str, Any]:
         """Return the parameters, features by number."""
@@ -321,7 +295,7 @@ class SparsePCA(Estimator):
 
     def _numbers(self, features: Any, parameter: str) -> list[int]:
         """Return features given by number or name as numbers."""
-        names = getattr(self, "feature_names_in_", None)
+        names = self._names
         known = {} if names is None else {name: j for j, name in enumerate(names)}
         numbers = []
         for feature in [features] if isinstance(features, str | Integral) else features:
@@ -350,8 +324,7 @@ class SparsePCA(Estimator):
             raise ValueError(f"formulation must be one of auto, {', '.join(FORMULATIONS)}; got {self.formulation!r}.")
         if self.scores is not None and not _is_one_of(self.scores, SCORES):
             raise ValueError(f"scores must be one of {', '.join(SCORES)}; got {self.scores!r}.")
-        if not (isinstance(self.n_init, Integral) and self.n_init >= 1):
-            raise ValueError(f"n_init must be an integer of at least 1, got {self.n_init!r}.")
+        check_count("n_init", self.n_init)
         if not (isinstance(self.radius, Real) and self.radius > 0):
             raise ValueError(f"radius must be a number above 0, got {self.radius!r}.")
         self._check_limits()
@@ -381,34 +354,24 @@ class SparsePCA(Estimator):
 
     def _check_proof(self) -> None:
         """Complain about limits of a proof that mean nothing."""
-        if not (self.node_limit is None or (isinstance(self.node_limit, Integral) and self.node_limit >= 1)):
-            raise ValueError(f"node_limit must be an integer of at least 1, or None; got {self.node_limit!r}.")
+        check_count("node_limit", self.node_limit, or_none=True)
         if not (self.time_limit is None or (isinstance(self.time_limit, Real) and self.time_limit > 0)):
             raise ValueError(f"time_limit must be a number above 0, or None; got {self.time_limit!r}.")
 
     def _count(self, most: int, formulation: str) -> int:
-        k = self.n_components
-        if k is None:
-            return most
-        limit = np.inf if formulation == "dictionary" else most
-        if isinstance(k, bool) or not isinstance(k, Integral) or not 1 <= k <= limit:
-            upper = "" if formulation == "dictionary" else f" and at most min(n, p) = {most}"
-            raise ValueError(f"n_components must be an integer of at least 1{upper}, or None; got {k!r}.")
-        return int(k)
+        return count_components(self.n_components, most, more=formulation == "dictionary")
 
-    def _keep(self, formulation: str, problem: Problem, found: Found, mean: Array, scale: Any, dtype: Any) -> None:
-        """Derive all attributes: the one place."""
-        freedom = problem.freedom
+    def _keep(self, formulation: str, problem: Problem, mean: Array, scale: Any, dtype: Any) -> None:
+        """Solve, and derive all attributes: the one place."""
+        found, freedom = self._solve(formulation, problem), problem.freedom
         size = np.linalg.norm(found.loadings, axis=0)
         V = np.divide(found.loadings, size, out=np.zeros_like(found.loadings), where=size > 0)
         sign = signs(V)
         V = V * sign + 0.0  # no -0.0
         self.formulation_ = formulation
         self.n_components_ = problem.k
-        self.mean_ = mean.astype(dtype)
-        self._mean = mean
-        self.scale_ = None if scale is None else scale.astype(dtype)
-        self._scale = scale
+        self._keep_moments(mean, scale, dtype)
+        self._scale = scale  # in full precision
         self.deflation_ = self.deflation if formulation in ONE_BY_ONE else None
         self.components_ = np.ascontiguousarray(V.T).astype(dtype)
         self.nonzeros_ = (V != 0).sum(axis=0)
@@ -420,9 +383,8 @@ class SparsePCA(Estimator):
         share = explained_variance(self._images, V) / (problem.total / freedom if problem.total > 0 else 1.0)
         self.explained_variance_ratio_ = share.astype(dtype)
         value = {name: array * sign for name, array in found.value.items()}
-        self.result_ = replace(found.run, value=value, objective=found.objective)
-        self.certificate_ = self.result_.certificate
-        self.n_iter_ = max(self.result_.n_iter, 1)
+        self._keep_result(replace(found.run, value=value, objective=found.objective))
+        self.n_iter_ = max(self.n_iter_, 1)
         empty = int((self.nonzeros_ == 0).sum())
         if empty and problem.total > 0 and self.result_.status:
             why = "the others leave nothing" if formulation == "cardinality" else "nothing was worth the penalty"
@@ -446,9 +408,7 @@ class SparsePCA(Estimator):
             They add up to the variance explained; divide by the total variance for shares.
         """
         check_is_fitted(self, "components_")
-        in_safe_units = explained_variance(self._images, self.components_.astype(np.float64).T, kind)
-        with np.errstate(over="ignore"):
-            return in_safe_units / self._unit / self._unit
+        return as_given(explained_variance(self._images, self.components_.astype(np.float64).T, kind), self._unit)
 
     def deflated_covariance(self, S: Any, component: int) -> Array:
         """Return what the components before left of a covariance matrix: what a proof in ``certificate_`` is about.
@@ -485,8 +445,7 @@ class SparsePCA(Estimator):
             raise ValueError(
                 f"S must be the ({p}, {p}) covariance of the features of the fit, got shape {matrix.shape}."
             )
-        if isinstance(component, bool) or not isinstance(component, Integral) or not 0 <= component <= k:
-            raise ValueError(f"component must be an integer from 0 to {k}, got {component!r}.")
+        check_count("component", component, k, least=0)
         # Files of earlier versions have neither the scale in full precision nor the deflation of the fit.
         scale = getattr(self, "_scale", self.scale_)
         if scale is not None:
@@ -499,47 +458,13 @@ class SparsePCA(Estimator):
         kind = getattr(self, "deflation_", None) or self.deflation
         return deflated(matrix, self.result_.value["V"][:, : int(component)], kind)
 
-    @property
-    def loadings_(self) -> Array:
-        """Components times the square root of their variances, (k, p)."""
-        check_is_fitted(self)
-        return self.components_ * np.sqrt(self.explained_variance_)[:, None]
-
-    def transform(self, X: Any) -> Any:
-        """Return the scores of X, as ``scores`` says.
-
-        Parameters
-        ----------
-        X : as in `fit`
-            New data, with the same columns.
-
-        Returns
-        -------
-        (n, k) array
-            In the kind of X.
-        """
-        check_is_fitted(self)
+    def _forth(self) -> Array:
         V = self.components_.astype(np.float64).T
-        return self._project(X, np.linalg.pinv(V).T if self._least_squares() else V)
+        return np.linalg.pinv(V).T if self._least_squares() else V
 
-    def inverse_transform(self, X: Any) -> Any:
-        """Return the data that scores stand for: the projection of X on the span of the components.
-
-        What it explains of X is ``explained_variance("subspace")``, with either kind of scores.
-
-        Parameters
-        ----------
-        X : (n, k) array-like
-            Scores, as `transform` gives them.
-
-        Returns
-        -------
-        (n, p) array
-            In the kind of X.
-        """
-        check_is_fitted(self)
+    def _back(self) -> Array:
         V = self.components_.astype(np.float64).T
-        return self._unproject(X, V.T if self._least_squares() else np.linalg.pinv(V))
+        return V.T if self._least_squares() else np.linalg.pinv(V)
 
     def _least_squares(self) -> bool:
         if self.scores is None:

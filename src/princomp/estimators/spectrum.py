@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from princomp.certificates import in_units
 from princomp.result import Certificate, Result, Status
+from princomp.solvers.signs import signs
 
 Array = NDArray[Any]
-
-
-TIE = 32 * np.finfo(np.float64).eps  # entries this close may change places by rounding
 
 
 @dataclass(frozen=True)
@@ -78,10 +76,6 @@ class Spectrum:
         with np.errstate(over="ignore"):
             return float(np.float64(rest) / self.freedom / self.unit / self.unit)
 
-    def in_units(self, unit: float) -> Spectrum:
-        """Return what this is, given that it was found in X times ``unit``; columns divided by a scale have no unit."""
-        return replace(self, unit=unit) if self.scale is None else replace(self, scale=self.scale / unit)
-
     def leading(self, k: int) -> Spectrum:
         """Return the first k, signs fixed."""
         V = self.V[:, :k]
@@ -114,32 +108,6 @@ class Spectrum:
             return replace(self.run, value=value, objective=self.left, certificate=certificate)
         status = Status("exact", "Solved exactly, up to rounding.")
         return Result(value, self.left, certificate, status)
-
-
-def signs(V: Array) -> Array:
-    """Return +-1 for each column such that its entry of largest magnitude becomes positive.
-
-    Of entries that tie up to rounding the first decides, so that noise does not.
-    """
-    size = np.abs(V)
-    first = np.argmax(size >= (1 - TIE) * size.max(axis=0), axis=0)
-    return np.where(V[first, np.arange(V.shape[1])] < 0, -1.0, 1.0)
-
-
-def count_components(n_components: Any, most: int) -> int:
-    """Return how many components to compute, checking what the user asked for; ``most`` is min(n, p)."""
-    valid = f'n_components must be an integer from 1 to {most} (= min(n, p)), a share in (0, 1], "mle" or None'
-    if n_components is None or (isinstance(n_components, str) and n_components == "mle"):
-        return most
-    if isinstance(n_components, bool) or not isinstance(n_components, Real):
-        raise ValueError(f"{valid}; got {n_components!r}.")
-    if isinstance(n_components, Integral):
-        if not 1 <= int(n_components) <= most:
-            raise ValueError(f"{valid}; got {n_components}.")
-        return int(n_components)
-    if not 0 < float(n_components) <= 1:
-        raise ValueError(f"{valid}; got {n_components!r}.")
-    return most
 
 
 def minka_count(spectrum: Spectrum) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from princomp.data import Centered, Rows, statistics
 from princomp.data.signature import Signature, require_unchanged
 from princomp.data.statistics import Moments
-from princomp.estimators.base import check_values
+from princomp.estimators.checks import check_values, column
 
 Array = NDArray[Any]
 
@@ -80,14 +80,24 @@ def _error(found: Moments, deviation: Array | None) -> float:
     return float(np.linalg.norm(found.discrepancy / scale) / length)
 
 
+def as_given(squares: Any, unit: Any) -> Any:
+    """Return squares, or a variance, in the units of the user; infinite, or 0, where these do not hold them."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.float64(squares) / unit / unit
+
+
+def safe_unit(largest: Any) -> Any:
+    """Return a power of two (for each number) that brings it near 1; 1 for 0."""
+    return np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000))
+
+
 def check_scale(scale: Array, names: Any = None) -> None:
     """Raise ValueError if a column is to be divided by a number so small that float64 has not all of its digits."""
     tiny = np.flatnonzero(scale < np.finfo(np.float64).tiny)
     if len(tiny):
-        column = str(tiny[0]) if names is None else repr(names[tiny[0]])
         raise ValueError(
-            f"Column {column} varies by {scale[tiny[0]]:.0e}, too little to be divided by: float64 has not all digits "
-            "of such numbers. Multiply the column by a constant first, or leave it out."
+            f"Column {column(names, tiny[0])} varies by {scale[tiny[0]]:.0e}, too little to be divided by: float64 has "
+            "not all digits of such numbers. Multiply the column by a constant first, or leave it out."
         )
 
 
@@ -103,9 +113,7 @@ def _measure(rows: Rows, names: Any, *, by_column: bool, **how: Any) -> tuple[Mo
         return found, 1.0
     largest = check_values(rows, names, center=how["center"])
     largest = largest if by_column else largest.max()
-    exponent = np.where(largest > 0, np.clip(np.frexp(largest)[1], -1000, 1000), 0)
-    exponent = np.where(safe, 0, exponent)  # a constant column needs no other units, and so no other pass
-    if not exponent.any():
+    unit = np.where(safe, 1.0, safe_unit(largest))  # a constant column needs no other units, and so no other pass
+    if np.all(unit == 1.0):
         return found, 1.0
-    unit = np.ldexp(1.0, -exponent)
     return statistics.moments(rows, by_column=by_column, factor=np.full(rows.shape[1], unit), **how), unit

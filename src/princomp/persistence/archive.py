@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp._atomic import atomic_file
+from princomp._kinds import matches
 from princomp._text import printable
-from princomp.persistence.checks import matches
 
 Array = NDArray[Any]
 

@@ -7,10 +7,10 @@ from numbers import Integral
 from os import PathLike
 from typing import Any, get_type_hints
 
+from princomp._kinds import matches, rounds_to
 from princomp._version import __version__
 from princomp.persistence import archive
 from princomp.persistence.archive import ModelFileError, naming
-from princomp.persistence.checks import fault, matches, rounds_to
 from princomp.persistence.schema import MODELS, Model
 from princomp.persistence.values import Encoder, decode
 
@@ -35,7 +35,7 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparsePCA or SparseCCA
+    estimator : any of `princomp.estimators`
         Fitted or not. ``callback`` and ``checkpoint`` are not saved, nor is a ``random_state`` other than an integer:
         they are None after loading. Neither is what ``set_output`` set.
     path : path
@@ -200,12 +200,15 @@ def _check_parameters(estimator: type, parameters: Mapping[str, Any]) -> None:
 
 def _check_attributes(model: Model, attributes: Mapping[str, Any]) -> None:
     """Refuse attributes of the wrong kind, out of their range, or whose shapes do not go together."""
-    _same_names(attributes, model.fitted, model.optional, "attribute")
+    optional = tuple(name for name, kind in model.fitted.items() if kind.optional)
+    _same_names(attributes, model.fitted, optional, "attribute")
+    known = [(name, kind) for name, kind in model.fitted.items() if name in attributes]
     lengths: dict[str, int] = {}
-    for name, kind in model.fitted.items():
-        wrong = fault(attributes[name], kind, lengths) if name in attributes else None
+    for name, kind in known:
+        wrong = kind.fault(attributes[name], lengths)
         if wrong is not None:
             raise ModelFileError(f"the attribute {name} {wrong}")
-    for name, other in model.rounded.items():
-        if {name, other} <= attributes.keys() and not rounds_to(attributes[other], attributes[name]):
+    for name, kind in known:
+        other = kind.rounds
+        if other is not None and other in attributes and not rounds_to(attributes[other], attributes[name]):
             raise ModelFileError(f"the attribute {name} is not what {other} rounds to")

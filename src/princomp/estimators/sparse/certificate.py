@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from princomp._kinds import ANY, NONNEGATIVE, Kind, Numbers, Word
 from princomp.certificates import CardinalityCertificate
 from princomp.certificates.proof import PROVED, relative_gap, restriction
 from princomp.result import Certificate
+from princomp.solvers.deflation import Kind as Deflation
 
 Array = NDArray[Any]
 
@@ -73,6 +76,13 @@ class SparseCertificate(Certificate):
     exclude: tuple[int, ...] = ()
     nonnegative: bool = False
     names: tuple[str, ...] = ()
+
+    _kinds: ClassVar[Mapping[str, Kind]] = {
+        **dict.fromkeys(("lower", "upper"), Numbers("k", ANY)),
+        **dict.fromkeys(("features", "nodes"), Numbers("k", NONNEGATIVE, dtypes="i")),
+        "seconds": Numbers("k", NONNEGATIVE),
+        "deflation": Word(get_args(Deflation)),
+    }
 
     @property
     def gap(self) -> Array:

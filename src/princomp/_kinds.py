@@ -1,4 +1,8 @@
-"""Whether values have the types that the code declares, shapes that go together, and numbers in their range."""
+"""What attributes must be: types that the code declares, shapes that go together, numbers in their range.
+
+Classes declare it of their own attributes, and model files hold nothing else: an estimator in ``_fitted`` of what a fit
+leaves, a dataclass in ``_kinds`` what its annotations do not say. Those that they are derived from have their say too.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +55,11 @@ class Range:
     most: float
     nan: bool = False  # whether NaN is let in, too
 
+    def fault(self, numbers: Array) -> str | None:
+        """Say what is wrong with numbers, None if nothing is."""
+        stray = self.stray(numbers)
+        return None if stray is None else f"must be {self.words}, but holds {stray:.3g}"
+
     def stray(self, numbers: Array) -> float | None:
         """Return a number that is out of the range, None if there is none."""
         if not numbers.size:
@@ -80,56 +89,73 @@ SHARE = Range("from 0 to 1", -SLACK, 1 + SLACK)
 CORRELATION = Range("from -1 to 1", -1 - SLACK, 1 + SLACK)
 
 
-# Kinds of attributes. Each says in words what is wrong with a value, None if nothing is.
+# Kinds of attributes
 
 MISFIT = "has the wrong type or shape"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """What a value must be."""
+
+    or_none: bool = False
+    optional: bool = False  # whether it may be absent: not every fit leaves it, or files of older versions lack it
+    rounds: str | None = None  # the attribute that this one is in lower precision
+
+    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
+        """Say in words what is wrong with a value, None if nothing is; learn the lengths of its axes."""
+        return None if value is None and self.or_none else self._fault(value, lengths)
+
+    def _fault(self, value: Any, lengths: dict[str, int]) -> str | None:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Number:
+class Of(Kind):
+    """What an annotation names."""
+
+    hint: Any
+
+    def _fault(self, value: Any, lengths: dict[str, int]) -> str | None:
+        return None if matches(value, self.hint) else MISFIT
+
+
+@dataclass(frozen=True)
+class Number(Kind):
     """A float, in a range."""
 
     range: Range = FINITE
-    or_none: bool = False
 
-    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
-        """Say what is wrong with it."""
-        if value is None and self.or_none:
-            return None
+    def _fault(self, value: Any, lengths: dict[str, int]) -> str | None:
         if not isinstance(value, Real) or isinstance(value, bool):
             return MISFIT
-        return _out_of(self.range, np.array(float(value)))
+        return self.range.fault(np.array(float(value)))
 
 
 @dataclass(frozen=True)
-class Numbers:
+class Numbers(Kind):
     """An array of floats with named axes, in a range: axes of one name have one length."""
 
     axes: str | None  # "k p"; None for any shape
     range: Range = FINITE
-    or_none: bool = False
-    kinds: str = "f"  # of dtypes
+    dtypes: str = "f"  # kinds of them
 
-    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
-        """Say what is wrong with it, and learn the lengths of its axes."""
-        if value is None and self.or_none:
-            return None
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in self.kinds:
+    def _fault(self, value: Any, lengths: dict[str, int]) -> str | None:
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in self.dtypes:
             return MISFIT
         if self.axes is not None and not agree(self.axes, value.shape, lengths):
             return MISFIT
-        return _out_of(self.range, value)
+        return self.range.fault(value)
 
 
 @dataclass(frozen=True)
-class Directions:
+class Directions(Kind):
     """An array of unit vectors along its last axis."""
 
     axes: str
     or_zero: bool = False  # vectors of zeros, too
 
-    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
-        """Say what is wrong with it, and learn the lengths of its axes."""
+    def _fault(self, value: Any, lengths: dict[str, int]) -> str | None:
         wrong = Numbers(self.axes, CORRELATION).fault(value, lengths)
         if wrong is not None:
             return wrong
@@ -140,13 +166,12 @@ class Directions:
 
 
 @dataclass(frozen=True)
-class Shares:
+class Shares(Kind):
     """An array of probabilities that add up to 1."""
 
     axis: str
 
-    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
-        """Say what is wrong with it, and learn the length of its axis."""
+    def _fault(self, value: Any, lengths: dict[str, int]) -> str | None:
         wrong = Numbers(self.axis, Range("from 0 to 1", 0.0, 1 + SLACK)).fault(value, lengths)
         if wrong is None and abs(float(value.sum(dtype=np.float64)) - 1) > SLACK:
             return f"must add up to 1, but adds up to {float(value.sum(dtype=np.float64)):.3g}"
@@ -154,30 +179,25 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class Series:
+class Series(Kind):
     """A list of numbers, one for each place on an axis, which may be empty."""
 
     axis: str
     range: Range = ANY
 
-    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
-        """Say what is wrong with it, and learn its length."""
+    def _fault(self, value: Any, lengths: dict[str, int]) -> str | None:
         if lengths.setdefault(self.axis, len(value)) != len(value):
             return f"has {len(value)} entries where {lengths[self.axis]} are expected"
-        return _out_of(self.range, np.array(value, dtype=np.float64))
+        return self.range.fault(np.array(value, dtype=np.float64))
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Kind):
     """An integer that counts something."""
 
     least: int = 0
-    or_none: bool = False
 
-    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
-        """Say what is wrong with it."""
-        if value is None and self.or_none:
-            return None
+    def _fault(self, value: Any, lengths: dict[str, int]) -> str | None:
         if not isinstance(value, Integral) or isinstance(value, bool):
             return MISFIT
         if not self.least <= int(value) < 2**63:
@@ -186,52 +206,45 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Length:
+class Length(Kind):
     """An integer that is the length of an axis."""
 
     axis: str
 
-    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
-        """Say what is wrong with it."""
+    def _fault(self, value: Any, lengths: dict[str, int]) -> str | None:
         return None if isinstance(value, Integral) and agree(self.axis, (int(value),), lengths) else MISFIT
 
 
 @dataclass(frozen=True)
-class Names:
+class Names(Kind):
     """An array of strings, one for each place on an axis."""
 
     axis: str
 
-    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
-        """Say what is wrong with it."""
+    def _fault(self, value: Any, lengths: dict[str, int]) -> str | None:
         text = isinstance(value, np.ndarray) and value.dtype == object and agree(self.axis, value.shape, lengths)
         return None if text else MISFIT
 
 
 @dataclass(frozen=True)
-class Word:
+class Word(Kind):
     """One of a few words."""
 
     choices: tuple[str, ...]
-    or_none: bool = False
 
-    def fault(self, value: Any, lengths: dict[str, int]) -> str | None:
-        """Say what is wrong with it."""
-        if value is None and self.or_none:
-            return None
+    def _fault(self, value: Any, lengths: dict[str, int]) -> str | None:
         if not isinstance(value, str):
             return MISFIT
         return None if value in self.choices else f"must be one of {', '.join(self.choices)}, but is {value!r:.50}"
 
 
-Kind = Number | Numbers | Directions | Shares | Series | Count | Length | Names | Word
-
-
-def fault(value: Any, kind: Any, lengths: dict[str, int]) -> str | None:
-    """Say what is wrong with a value that should be of a kind (one of the classes above, or an annotation)."""
-    if isinstance(kind, Kind):
-        return kind.fault(value, lengths)
-    return None if matches(value, kind) else MISFIT
+def declared(kind: type, name: str) -> dict[str, Kind]:
+    """Return what a class, and those that it is derived from, say under a name of its attributes, by their names."""
+    found: dict[str, Kind] = {}
+    for each in kind.__mro__:
+        for attribute, what in vars(each).get(name, {}).items():
+            found.setdefault(attribute, what)
+    return found
 
 
 def rounds_to(precise: Any, rounded: Any) -> bool:
@@ -248,8 +261,3 @@ def agree(axes: str, shape: tuple[int, ...], lengths: dict[str, int]) -> bool:
     return len(names) == len(shape) and all(
         length > 0 and lengths.setdefault(name, length) == length for name, length in zip(names, shape)
     )
-
-
-def _out_of(range: Range, numbers: Array) -> str | None:
-    stray = range.stray(numbers)
-    return None if stray is None else f"must be {range.words}, but holds {stray:.3g}"

@@ -1,0 +1,152 @@
+"""Estimators that are models with a density: how likely data are, and what missing cells would be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from princomp.data import Centered, Rows
+from princomp.estimators.base import Estimator
+from princomp.estimators.checks import check_count, check_values
+
+Array = NDArray[Any]
+
+
+class Density(Estimator):
+    """Base of estimators with log-likelihoods, which have ``_score_samples``."""
+
+    def score_samples(self, X: Any) -> Any:
+        """Return the log-likelihood of each row: of its observed cells, and 0 without any, where cells may be missing.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data.
+
+        Returns
+        -------
+        (n,) array
+        """
+        check_is_fitted(self)
+        return self._score_samples(X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-likelihood of the rows of X.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(np.asarray(self.score_samples(X))))
+
+    def _score_samples(self, X: Any) -> Any:
+        raise NotImplementedError
+
+
+class CellDensity(Density):
+    """Base of models of the observed cells of each row (NaN = missing), from which new rows can be drawn.
+
+    One of its own has ``_model``, ``_centered``, ``_imputed`` and ``_sample``.
+    """
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model to the observed cells of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse, frame, list of shards, Dask array or Rows
+            The data, rows are samples; NaN = missing.
+        y : None
+            Ignored.
+        sample_weight : (n,) array-like, optional
+            How often each row counts; at least 0.
+
+        Returns
+        -------
+        self
+        """
+        return self._whole(self._fit, X, sample_weight)
+
+    def impute(self, X: Any, *, return_std: bool = False) -> Any:
+        """Return X with missing cells replaced by their expectation, given the observed cells of their rows.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data; NaN = missing.
+        return_std : bool, default False
+            Whether to return standard deviations too, 0 of an observed cell. They take the model for the true one.
+
+        Returns
+        -------
+        (n, p) array, or two of them
+            NumPy arrays, also for a frame; a Dask array stays lazy.
+        """
+        check_is_fitted(self)
+        p = self.n_features_in_
+        both = self._imputed(X, return_std)
+        return (both[:, :p], both[:, p:]) if return_std else both[:, :p]
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
+        """Return new rows drawn from the model; of a mixture their clusters, too.
+
+        Parameters
+        ----------
+        n_samples : int, default 1
+            How many.
+        random_state : int, RandomState or None
+            By default that of the estimator.
+
+        Returns
+        -------
+        (n_samples, p) array, of a mixture also an (n_samples,) array of int
+        """
+        check_is_fitted(self)
+        check_count("n_samples", n_samples)
+        return self._sample(n_samples, self._generator(random_state))
+
+    def _map(
+        self, X: Any, fn: Callable[..., Array], *state: Any, width: int, dtype: Any = None, as_it_is: bool = False
+    ) -> Any:
+        """Return what a function of tiles, of the model and of ``state`` makes of each row, less the mean and scaled.
+
+        ``as_it_is`` gives it the rows themselves: observed cells stay the same to the last bit. Infinite cells are
+        refused.
+        """
+        rows = self._open(X, reset=False)
+        tiles = Centered(rows, dense_tiles=True) if as_it_is else self._centered(rows)
+        return self._finite(rows, tiles.map(fn, *self._model(), *state, width=width, dtype=dtype or rows.dtype))
+
+    def _refuse(self, rows: Rows) -> None:
+        check_values(rows, self._names, missing=True)
+
+    def _model(self) -> tuple[Any, ...]:
+        """Return what functions of tiles are given."""
+        raise NotImplementedError
+
+    def _centered(self, rows: Rows) -> Centered:
+        raise NotImplementedError
+
+    def _imputed(self, X: Any, return_std: bool) -> Any:
+        """Return imputed cells, and beside them their deviations if these are asked for."""
+        raise NotImplementedError
+
+    def _sample(self, n: int, rng: np.random.Generator) -> Any:
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that cells may be missing."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # method="closed-form" refuses it in fit alone
+        return tags
