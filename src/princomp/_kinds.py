@@ -6,7 +6,7 @@ leaves, a dataclass in ``_kinds`` what its annotations do not say. Those that th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from types import UnionType
@@ -245,6 +245,19 @@ def declared(kind: type, name: str) -> dict[str, Kind]:
         for attribute, what in vars(each).get(name, {}).items():
             found.setdefault(attribute, what)
     return found
+
+
+def faults(values: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Iterator[tuple[str, str]]:
+    """Yield the name of each value that is not of its kind, and what is wrong with it: also lengths that differ."""
+    lengths: dict[str, int] = {}
+    for name, kind in kinds.items():
+        wrong = kind.fault(values[name], lengths) if name in values else None
+        if wrong is not None:
+            yield name, wrong
+    for name in kinds.keys() & values.keys():
+        precise = kinds[name].rounds
+        if precise is not None and precise in values and not rounds_to(values[precise], values[name]):
+            yield name, f"is not what {precise} rounds to"
 
 
 def rounds_to(precise: Any, rounded: Any) -> bool:

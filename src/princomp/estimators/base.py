@@ -159,7 +159,7 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
             stand_in = X if is_frame(X) else np.broadcast_to(0.0, (1, rows.width))
             validate_data(self, stand_in, reset=reset, skip_check_array=True)
         except ValueError as error:
-            raise ValueError(f"{printable(error, lines=True)}{_first_difference(rows.names, self._names)}") from None
+            raise ValueError(f"{printable(error, lines=True)}{first_difference(rows.names, self._names)}") from None
         return rows
 
     def _check_names(self, rows: Rows, reset: bool) -> None:
@@ -170,7 +170,7 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         elif self._names is not None and rows.names != tuple(self._names):
             raise ValueError(
                 "The feature names should match those that were passed during fit.\n"
-                + _first_difference(rows.names, self._names)
+                + first_difference(rows.names, self._names)
             )
         elif rows.width != self.n_features_in_:
             raise ValueError(
@@ -223,7 +223,8 @@ class Projection(Estimator):
         Parameters
         ----------
         S : (p, p) array-like or frame
-            Symmetric. It is used as it is: not squared, not centred, not changed.
+            Symmetric. It is used as it is: not squared, not centred, not changed. For likelihoods of data it is the one
+            with divisor n.
         n_samples : int, optional
             How many samples it was computed from. What chooses a number of components needs it, and so do likelihoods;
             penalties and singular values refer to (n_samples - 1) S, without it to S itself.
@@ -242,8 +243,15 @@ class Projection(Estimator):
     def _fit_covariance(self, covariance: Covariance, tell: Tell) -> None:
         raise NotImplementedError
 
-    def _keep_moments(self, mean: Array, scale: Array | None, dtype: Any) -> None:
-        """Keep what is subtracted from columns, and what they are divided by."""
+    def _keep_directions(
+        self, V: Array, variances: Array, ratio: Array, mean: Array, scale: Array | None, dtype: Any
+    ) -> None:
+        """Keep directions V (p, k) with their variances, what columns are less by, and what they are divided by."""
+        self.n_components_ = V.shape[1]
+        self.components_ = np.ascontiguousarray(V.T).astype(dtype)
+        with np.errstate(over="ignore"):
+            self.explained_variance_ = variances.astype(dtype)
+        self.explained_variance_ratio_ = ratio.astype(dtype)
         self.mean_ = mean.astype(dtype)
         self._mean = mean  # in full precision: rounded to float32 it would move data at a large offset
         self.scale_ = None if scale is None else scale.astype(dtype)
@@ -318,9 +326,9 @@ def _signature(data: Sequence[Rows]) -> Signature:
     return reduce(Signature.and_of, map(statistics.signature, data))
 
 
-def _first_difference(names: tuple[str, ...] | None, fitted: Array | None) -> str:
+def first_difference(names: tuple[str, ...] | None, fitted: Array | None) -> str:
     """Say where columns first differ from those of the fit, in a further line of scikit-learn's message."""
     for j, (now, then) in enumerate(zip(names or (), () if fitted is None else fitted)):
         if now != then:
-            return f"The first difference: column {j} is {now!r}, but was {then!r} when fitted.\n"
+            return f"The first difference: column {j} is {now!r}, but was {then!r} when fitted."
     return ""

@@ -86,7 +86,8 @@ class CellDensity(Density):
         X : as in `fit`
             Data; NaN = missing.
         return_std : bool, default False
-            Whether to return standard deviations too, 0 of an observed cell. They take the model for the true one.
+            Whether to return standard deviations too: 0 of an observed cell; of a missing one, without clusters,
+            sqrt(noise + noise w'M^-1 w), M = W'W + noise I. They take the model for the true one.
 
         Returns
         -------
@@ -150,3 +151,14 @@ class CellDensity(Density):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # method="closed-form" refuses it in fit alone
         return tags
+
+
+def precision(V: Array, variances: Array, noise: float, scale: Array | None) -> Array:
+    """Return the inverse of a covariance: with variances along the columns of V, noise elsewhere, of scaled columns.
+
+    That is Woodbury's formula in the basis of V, where no digits cancel: nothing of that size is inverted.
+    """
+    found: Array = (V / variances) @ V.T
+    if V.shape[1] < len(V):
+        found += (np.eye(len(V)) - V @ V.T) / noise
+    return found if scale is None else found / np.outer(scale, scale)

@@ -18,7 +18,7 @@ from princomp.estimators.base import Projection
 from princomp.estimators.checks import count_components
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.decompose import SOLVERS, choose_solver, decompose, decompose_covariance
-from princomp.estimators.density import Density
+from princomp.estimators.density import Density, precision
 from princomp.estimators.spectrum import Spectrum
 from princomp.losses import Loss
 from princomp.penalties import Penalty
@@ -177,11 +177,11 @@ class PCA(Density, Projection):
         self._keep(found, rows.dtype)
 
     def _fit_covariance(self, covariance: Covariance, tell: Tell) -> None:
+        k = self._check_parameters(len(covariance.matrix))
         if covariance.n_samples is None and self.n_components == "mle":
             raise ValueError('n_components="mle" needs n_samples.')
         if self.solver not in ("auto", "eigh"):
             raise ValueError(f'fit_covariance uses solver="eigh" only, got {self.solver!r}.')
-        k = self._check_parameters(len(covariance.matrix))
         self._keep(decompose_covariance(covariance, k, scale=self.scale, tol=self.tol), covariance.dtype)
 
     def _check_parameters(self, most: int) -> int:
@@ -203,17 +203,13 @@ class PCA(Density, Projection):
         kept = found.leading(k)
         _warn_of(found, k, asked=isinstance(self.n_components, Integral), dtype=dtype)
         self.solver_ = found.solver
-        self.n_components_ = k
         self.n_samples_ = found.count or None
         self.rank_ = kept.rank
-        self._keep_moments(found.mean, found.scale, dtype)
+        self._keep_directions(kept.V, kept.variances, kept.ratio, found.mean, found.scale, dtype)
         self._deviation = kept.singular_values / np.sqrt(found.freedom)  # of the scores; variances may overflow
-        self.components_ = np.ascontiguousarray(kept.V.T).astype(dtype)
         with np.errstate(over="ignore"):
-            self.explained_variance_ = kept.variances.astype(dtype)
             self.noise_variance_ = dtype.type(kept.noise_variance)
             self.singular_values_ = kept.singular_values.astype(dtype)
-        self.explained_variance_ratio_ = kept.ratio.astype(dtype)
         self._keep_result(kept.result(dtype))
         self.__dict__.pop("trace_", None)
         if found.solver == "optimize":
@@ -251,12 +247,7 @@ class PCA(Density, Projection):
         A model without noise has no inverse unless k = p; noise is then kept just off zero.
         """
         self._check_model()
-        variances, noise = self._floored()
-        V = self.components_.T
-        precision = (V / variances) @ V.T
-        if V.shape[1] < V.shape[0]:
-            precision += (np.eye(len(V)) - V @ V.T) / noise
-        return precision if self.scale_ is None else precision / np.outer(self.scale_, self.scale_)
+        return precision(self.components_.T, *self._floored(), self.scale_)
 
     def _check_model(self) -> None:
         """Refuse what only makes sense for orthonormal components."""

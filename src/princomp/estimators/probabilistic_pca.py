@@ -17,7 +17,7 @@ from princomp.data import Centered, Rows
 from princomp.estimators.base import Projection
 from princomp.estimators.checks import check_count, checked_weight, count_components
 from princomp.estimators.covariance import Covariance
-from princomp.estimators.density import CellDensity
+from princomp.estimators.density import CellDensity, precision
 from princomp.estimators.description import Description, usual_description
 from princomp.estimators.probabilistic_fit import (
     CHOICES,
@@ -202,10 +202,10 @@ class ProbabilisticPCA(CellDensity, Projection):
         self._keep(found, scale, rows.dtype, asked, rows_with_weight)
 
     def _fit_covariance(self, covariance: Covariance, tell: Tell) -> None:
-        if self.method == "em" or self.n_components == "held-out":
-            raise ValueError('fit_covariance has no cells: method="em" and n_components="held-out" need data.')
         n_samples, p = covariance.n_samples, len(covariance.matrix)
         asked = self._check_parameters(n_samples or p, p)
+        if self.method == "em" or asked.choice == "held-out":
+            raise ValueError('fit_covariance has no cells: method="em" and n_components="held-out" need data.')
         if asked.choice is not None and n_samples is None:
             raise ValueError(f"n_components={asked.choice!r} needs n_samples.")
         how = (covariance, asked, self.tol)
@@ -238,17 +238,13 @@ class ProbabilisticPCA(CellDensity, Projection):
         for message in messages + ([] if found.apart is None else [found.apart]):
             warn(message)
         self.method_ = found.method
-        self.n_components_ = k
         self.n_samples_ = found.n_samples
-        self._keep_moments(found.mean, scale, dtype)
+        total = float(found.values.sum()) + (len(found.mean) - k) * found.noise
+        self._keep_directions(found.V, found.values, found.values / total, found.mean, scale, dtype)
         self._noise, self._scale = found.noise, scale  # in full precision
         self.noise_variance_ = dtype.type(found.noise)
-        self.components_ = np.ascontiguousarray(found.V.T).astype(dtype)
         W = probabilistic.weights(found.values, found.V, found.noise, R)
         self.weights_ = W.astype(dtype)
-        self.explained_variance_ = found.values.astype(dtype)
-        total = float(found.values.sum()) + (len(found.mean) - k) * found.noise
-        self.explained_variance_ratio_ = (found.values / total).astype(dtype)
         self.log_likelihood_ = found.log_likelihood
         self._keep_result(replace(found.result, value={**found.result.value, "W": W}))
 
@@ -350,11 +346,8 @@ class ProbabilisticPCA(CellDensity, Projection):
         """Return the inverse of `get_covariance`, (p, p), by Woodbury's formula: nothing of that size is inverted."""
         check_is_fitted(self)
         V, dtype = self.components_.astype(np.float64).T, self.components_.dtype
-        # (I - W M^-1 W') / noise, in the basis of the components, where no digits cancel.
-        precision = (V / np.maximum(self.explained_variance_.astype(np.float64), self._noise)) @ V.T
-        if V.shape[1] < len(V):
-            precision += (np.eye(len(V)) - V @ V.T) / self._noise
-        return (precision / np.outer(self._factor(), self._factor())).astype(dtype)
+        variances = np.maximum(self.explained_variance_.astype(np.float64), self._noise)
+        return precision(V, variances, self._noise, self._factor()).astype(dtype)
 
     def _score_samples(self, X: Any) -> Any:
         return self._map(X, _log_likelihoods, np.log(self._factor()), width=1, dtype=np.float64)[:, 0]

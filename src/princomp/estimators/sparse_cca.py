@@ -14,7 +14,7 @@ from princomp._threads import single_blas_thread
 from princomp.data import Centered, Rows, as_rows, budget, statistics
 from princomp.data.shards import is_shards
 from princomp.data.signature import require_unchanged, row_weights
-from princomp.estimators.base import Estimator
+from princomp.estimators.base import Estimator, first_difference
 from princomp.estimators.canonical_description import describe_canonical, scores_of_sides
 from princomp.estimators.checks import check_values, count_components
 from princomp.estimators.description import Description, Scores
@@ -203,12 +203,9 @@ class SparseCCA(Estimator):
         others = _open_other(y, rows.shape[0])
         if others.shape[1] != len(self.y_mean_):
             raise ValueError(f"Y has {others.shape[1]} features, but was fitted with {len(self.y_mean_)}.")
-        for j, (now, then) in enumerate(zip(others.names or (), getattr(self, "_y_names", ()), strict=False)):
-            if now != then:
-                raise ValueError(
-                    "The feature names of Y should match those that were passed during fit: "
-                    f"column {j} is {now!r}, but was {then!r} when fitted."
-                )
+        difference = first_difference(others.names, getattr(self, "_y_names", None))
+        if difference:
+            raise ValueError(f"The feature names of Y should match those that were passed during fit. {difference}")
         return scores, self._scores(others, self.y_mean_, self.y_scale_, self.y_weights_)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:

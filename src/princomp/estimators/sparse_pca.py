@@ -34,8 +34,6 @@ Array = NDArray[Any]
 FORMULATIONS = ("cardinality", "dictionary", "regression", "constrained")
 SCORES = ("projection", "least-squares")
 ONE_BY_ONE = ("cardinality", "constrained")  # each component from what those before it left
-# Factors that go with the loadings: when a component changes its sign, so do these.
-COMPANIONS = {"D": "Y", "B": "A"}
 
 
 class SparsePCA(Projection):
@@ -368,20 +366,17 @@ class SparsePCA(Projection):
         V = np.divide(found.loadings, size, out=np.zeros_like(found.loadings), where=size > 0)
         sign = signs(V)
         V = V * sign + 0.0  # no -0.0
-        self.formulation_ = formulation
-        self.n_components_ = problem.k
-        self._keep_moments(mean, scale, dtype)
-        self._scale = scale  # in full precision
-        self.deflation_ = self.deflation if formulation in ONE_BY_ONE else None
-        self.components_ = np.ascontiguousarray(V.T).astype(dtype)
-        self.nonzeros_ = (V != 0).sum(axis=0)
-        self.alpha_ = found.alpha
         # S V, S the covariance in safe units: all kinds of variance follow.
         self._images, self._unit = problem.images(V) / freedom, problem.unit
-        with np.errstate(over="ignore"):
-            self.explained_variance_ = self.explained_variance().astype(dtype)
+        returned = np.ascontiguousarray(V.T).astype(dtype).astype(np.float64).T
+        variances = as_given(explained_variance(self._images, returned), self._unit)
         share = explained_variance(self._images, V) / (problem.total / freedom if problem.total > 0 else 1.0)
-        self.explained_variance_ratio_ = share.astype(dtype)
+        self._keep_directions(V, variances, share, mean, scale, dtype)
+        self._scale = scale  # in full precision
+        self.formulation_ = formulation
+        self.deflation_ = self.deflation if formulation in ONE_BY_ONE else None
+        self.nonzeros_ = (V != 0).sum(axis=0)
+        self.alpha_ = found.alpha
         value = {name: array * sign for name, array in found.value.items()}
         self._keep_result(replace(found.run, value=value, objective=found.objective))
         self.n_iter_ = max(self.n_iter_, 1)

@@ -7,7 +7,7 @@ from numbers import Integral
 from os import PathLike
 from typing import Any, get_type_hints
 
-from princomp._kinds import matches, rounds_to
+from princomp._kinds import faults, matches
 from princomp._version import __version__
 from princomp.persistence import archive
 from princomp.persistence.archive import ModelFileError, naming
@@ -202,13 +202,5 @@ def _check_attributes(model: Model, attributes: Mapping[str, Any]) -> None:
     """Refuse attributes of the wrong kind, out of their range, or whose shapes do not go together."""
     optional = tuple(name for name, kind in model.fitted.items() if kind.optional)
     _same_names(attributes, model.fitted, optional, "attribute")
-    known = [(name, kind) for name, kind in model.fitted.items() if name in attributes]
-    lengths: dict[str, int] = {}
-    for name, kind in known:
-        wrong = kind.fault(attributes[name], lengths)
-        if wrong is not None:
-            raise ModelFileError(f"the attribute {name} {wrong}")
-    for name, kind in known:
-        other = kind.rounds
-        if other is not None and other in attributes and not rounds_to(attributes[other], attributes[name]):
-            raise ModelFileError(f"the attribute {name} is not what {other} rounds to")
+    for name, wrong in faults(attributes, model.fitted):
+        raise ModelFileError(f"the attribute {name} {wrong}")

@@ -27,7 +27,7 @@ from typing import Any, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp._kinds import declared, matches
+from princomp._kinds import declared, faults, matches
 from princomp._text import printable
 from princomp._version import __version__
 from princomp.persistence.archive import ModelFileError
@@ -214,14 +214,12 @@ def _escaped(value: Any) -> Any:
 
 def _check_fields(kind: type, values: Mapping[str, Any]) -> None:
     """Refuse fields of other types than declared, or out of their range, or whose lengths do not go together."""
-    hints, kinds = get_type_hints(kind), declared(kind, "_kinds")
-    lengths: dict[str, int] = {}
+    hints = get_type_hints(kind)
     for key, value in values.items():
         if not matches(value, hints[key]):
             raise ModelFileError(f"its {kind.__name__} has a {key} of the wrong type, {type(value).__name__}")
-        wrong = kinds[key].fault(value, lengths) if key in kinds else None
-        if wrong is not None:
-            raise ModelFileError(f"the {key} of its {kind.__name__} {wrong}")
+    for key, wrong in faults(values, declared(kind, "_kinds")):
+        raise ModelFileError(f"the {key} of its {kind.__name__} {wrong}")
 
 
 DECODERS: dict[str, tuple[Any, Any]] = {  # kind: (type of the content, function of it and the arrays)
