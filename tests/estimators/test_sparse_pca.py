@@ -439,7 +439,7 @@ def test_errors_say_what_to_do(wine):
         ({"bound": -1}, "bound must be a finite number of at least 1"),
         ({"ridge": 1.0, "formulation": "dictionary"}, 'ridge is for formulation="regression"'),
         ({"scores": "best"}, "scores must be one of"),
-        ({"n_components": 14, "formulation": "regression"}, "at most min"),
+        ({"n_components": 14, "formulation": "regression"}, r"an integer from 1 to 13 \(= min\(n, p\)\), or None; got"),
         ({"n_init": 0}, "n_init"),
         ({"alpha": -1.0}, "alpha must be a finite number of at least 0"),
         ({"alpha_share": -0.1}, "alpha_share must be a finite number of at least 0"),

@@ -60,12 +60,8 @@ class ProbabilisticPCAMixture(CellDensity):
         Bound on iterations.
     random_state : int, RandomState or None, default None
         Seed of the starts and of `sample`.
-    verbose : int, default 0
-        1: a progress line on a terminal; 2: which stays.
-    callback : callable, optional
-        Called with each `State`; returning True stops the fit.
-    checkpoint : path, optional
-        Where to keep the state of an unfinished fit; the same fit, run again, goes on from it.
+    verbose, callback, checkpoint
+        As in `PCA`.
 
     Attributes
     ----------

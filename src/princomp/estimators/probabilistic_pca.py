@@ -88,12 +88,8 @@ class ProbabilisticPCA(CellDensity, Projection):
         Bound on iterations, of all starts together.
     random_state : int, RandomState or None, default None
         Seed of the starts, of "held-out" and of `sample`.
-    verbose : int, default 0
-        1: a progress line on a terminal; 2: which stays.
-    callback : callable, optional
-        Called with each `State` of "em"; returning True stops the fit.
-    checkpoint : path, optional
-        Where "em" keeps the state of an unfinished fit; the same fit, run again, goes on from it.
+    verbose, callback, checkpoint
+        As in `PCA`, for "em".
 
     Attributes
     ----------

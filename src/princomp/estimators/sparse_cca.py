@@ -53,12 +53,8 @@ class SparseCCA(Estimator):
         Bound on the manifold proximal step, sqrt(\|D_A / t_x\|^2 + \|D_B / t_y\|^2), t = min(1, 10 / alpha) its size.
     max_iter : int, default 1000
         Bound on iterations.
-    verbose : int, default 0
-        1: a progress line on a terminal; 2: which stays.
-    callback : callable, optional
-        Called with each `State`; returning True stops the fit.
-    checkpoint : path, optional
-        Where to keep the state of an unfinished fit.
+    verbose, callback, checkpoint
+        As in `PCA`.
     random_state : None
         Not used: the fit is deterministic.
 
