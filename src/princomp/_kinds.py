@@ -249,12 +249,12 @@ def declared(kind: type, name: str) -> dict[str, Kind]:
 
 def faults(values: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Iterator[tuple[str, str]]:
     """Yield the name of each value that is not of its kind, and what is wrong with it: also lengths that differ."""
-    lengths: dict[str, int] = {}
-    for name, kind in kinds.items():
-        wrong = kind.fault(values[name], lengths) if name in values else None
+    known, lengths = [name for name in kinds if name in values], dict[str, int]()
+    for name in known:
+        wrong = kinds[name].fault(values[name], lengths)
         if wrong is not None:
             yield name, wrong
-    for name in kinds.keys() & values.keys():
+    for name in known:
         precise = kinds[name].rounds
         if precise is not None and precise in values and not rounds_to(values[precise], values[name]):
             yield name, f"is not what {precise} rounds to"

@@ -619,7 +619,7 @@ def test_errors_say_what_to_do(wine):
         ({"groups": [[0, 1], [1, 2]]}, "counts disjoint groups"),
         ({"groups": [[0, 13]]}, "features from 0 to 12"),
         ({"groups": [[0, 1]], "nonzeros": 13}, "from 1 to 12"),
-        ({"n_components": 14, "nonzeros": 2}, "at most min"),
+        ({"n_components": 14, "nonzeros": 2}, r"an integer from 1 to 13 \(= min\(n, p\)\), or None; got 14"),
         ({"deflation": "wielandt", "nonzeros": 2}, "deflation must be one of"),
         ({"groups": [0, 0, 1]}, "one label for each of the 13 features, got 3"),
         ({"groups": [0] * 14, "alpha": 1.0}, "one label for each of the 13 features, got 14"),

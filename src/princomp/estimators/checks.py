@@ -28,6 +28,12 @@ def check_count(name: str, value: Any, most: int | None = None, *, least: int = 
         raise ValueError(f"{name} must be an integer {bounds}{', or None;' if or_none else ','} got {value!r}.")
 
 
+def check_choice(name: str, value: Any, words: Sequence[str]) -> None:
+    """Complain about a parameter that is none of a few words."""
+    if not (isinstance(value, str) and value in words):
+        raise ValueError(f"{name} must be one of {', '.join(words)}; got {value!r}.")
+
+
 def count_components(
     asked: Any,
     most: int,

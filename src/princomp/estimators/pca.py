@@ -15,7 +15,7 @@ from princomp._kinds import VARIANCE, Count, Kind, Number, Numbers, Of, Word
 from princomp._warn import warn
 from princomp.data import Centered
 from princomp.estimators.base import Projection
-from princomp.estimators.checks import count_components
+from princomp.estimators.checks import check_choice, count_components
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.decompose import SOLVERS, choose_solver, decompose, decompose_covariance
 from princomp.estimators.density import Density, precision
@@ -186,8 +186,7 @@ class PCA(Density, Projection):
 
     def _check_parameters(self, most: int) -> int:
         """Return how many components to compute, at the most ``most``; complain about parameters that mean nothing."""
-        if self.solver not in ("auto", *SOLVERS):
-            raise ValueError(f"solver must be one of auto, {', '.join(SOLVERS)}, got {self.solver!r}.")
+        check_choice("solver", self.solver, ("auto", *SOLVERS))
         if self.solver != "optimize" and (self.loss is not None or self.penalty is not None):
             raise ValueError('loss and penalty are for solver="optimize" only.')
         for name, value, needs in (("loss", self.loss, "gradient"), ("penalty", self.penalty, "prox")):

@@ -15,7 +15,7 @@ from princomp._kinds import NONNEGATIVE, POSITIVE, SQUARABLE, Kind, Number, Numb
 from princomp._warn import warn
 from princomp.data import Centered, Rows
 from princomp.estimators.base import Projection
-from princomp.estimators.checks import check_count, checked_weight, count_components
+from princomp.estimators.checks import check_choice, check_count, checked_weight, count_components
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.density import CellDensity, precision
 from princomp.estimators.description import Description, usual_description
@@ -210,8 +210,7 @@ class ProbabilisticPCA(CellDensity, Projection):
 
     def _check_parameters(self, n: int, p: int) -> Asked:
         """Return how many components are asked for; complain about parameters that mean nothing."""
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}.")
+        check_choice("method", self.method, METHODS)
         self._check_limits()
         if self.n_init is not None:
             check_count("n_init", self.n_init)

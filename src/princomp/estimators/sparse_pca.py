@@ -17,7 +17,7 @@ from princomp import _kinds as kinds
 from princomp._kinds import Directions, Number, Numbers, Of, Word
 from princomp._warn import warn
 from princomp.estimators.base import Projection
-from princomp.estimators.checks import check_count, count_components
+from princomp.estimators.checks import check_choice, check_count, count_components
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.explained import Kind, explained_variance
 from princomp.estimators.sparse.certificate import SparseCertificate
@@ -318,10 +318,9 @@ class SparsePCA(Projection):
 
     def _check_parameters(self) -> str:
         """Return the formulation in force; complain about parameters that mean nothing."""
-        if not _is_one_of(self.formulation, ("auto", *FORMULATIONS)):
-            raise ValueError(f"formulation must be one of auto, {', '.join(FORMULATIONS)}; got {self.formulation!r}.")
-        if self.scores is not None and not _is_one_of(self.scores, SCORES):
-            raise ValueError(f"scores must be one of {', '.join(SCORES)}; got {self.scores!r}.")
+        check_choice("formulation", self.formulation, ("auto", *FORMULATIONS))
+        if self.scores is not None:
+            check_choice("scores", self.scores, SCORES)
         check_count("n_init", self.n_init)
         if not (isinstance(self.radius, Real) and self.radius > 0):
             raise ValueError(f"radius must be a number above 0, got {self.radius!r}.")
@@ -465,10 +464,6 @@ class SparsePCA(Projection):
         if self.scores is None:
             return bool(self.formulation_ == "dictionary")
         return self.scores == "least-squares"
-
-
-def _is_one_of(value: Any, names: tuple[str, ...]) -> bool:
-    return isinstance(value, str) and value in names
 
 
 def _holds_names(group: Any) -> bool:
