@@ -22,11 +22,12 @@ from princomp.estimators.covariance import Covariance
 from princomp.estimators.explained import Kind, explained_variance
 from princomp.estimators.sparse.certificate import SparseCertificate
 from princomp.estimators.sparse.clashes import clash, formulation_of
-from princomp.estimators.sparse.problem import MOST_COLUMNS, Found, Listener, Problem
+from princomp.estimators.sparse.problem import Found, Listener, Problem
 from princomp.estimators.standardise import as_given, standardise
 from princomp.progress import Tell
 from princomp.result import Certificate, History, Result, State, Status
 from princomp.solvers.deflation import Kind as Deflation
+from princomp.solvers.scatter import MATRIX_SIDE
 from princomp.solvers.signs import signs
 
 Array = NDArray[Any]
@@ -234,7 +235,7 @@ class SparsePCA(Projection):
         formulation = self._check_parameters()
         k, listener = self._count(min(rows.shape), formulation), Listener(tell)
         # A pass over data on workers is dear: X'X comes with the mean, and no other is needed.
-        at_once = formulation == "cardinality" and not rows.local and rows.shape[1] <= MOST_COLUMNS
+        at_once = formulation == "cardinality" and not rows.local and rows.shape[1] <= MATRIX_SIDE
         found = standardise(rows, center=self.center, scale=self.scale, scatter=at_once, names=self._names)
         problem = Problem(
             X=found.X,
