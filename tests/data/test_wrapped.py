@@ -265,6 +265,19 @@ def test_transform_in_several_tiles_of_a_second_block():
     np.testing.assert_allclose(pca.transform(rows), (X - X.mean(axis=0)) @ pca.components_.T, atol=1e-10)
 
 
+@pytest.mark.parametrize("cell", [1.0, np.nan])
+def test_the_pass_that_looks_for_missing_cells_finds_the_mean_too(cell, dask_client):
+    """Of chunks that differ in length: what is summed next is summed about it, and the first rows are not asked for."""
+    array = pytest.importorskip("dask.array")
+    X = np.random.default_rng(0).normal(size=(50, P)) + np.arange(50)[:, None]
+    X[41, 2] = cell
+    rows = as_rows(array.from_array(X, chunks=((5, 30, 0, 13, 2), (P,))))
+    assert statistics.has_nan(rows) == np.isnan(cell)
+    assert np.isfinite(statistics.shift(rows)).all()
+    if np.isfinite(cell):
+        np.testing.assert_allclose(statistics.shift(rows), X.mean(axis=0), rtol=1e-14)
+
+
 # --- what may come here ---------------------------------------------------------------------------
 
 
