@@ -46,9 +46,9 @@ NEAR = 3
 # The start needs no more digits than these.
 LEADING_TOL = 1e-8
 LEADING_STEPS = 500
-# Products with more than this share of the columns are made with all of them: to pick more takes longer (300 x 3000,
-# 1000 x 3000, 100 x 5000, five vectors at a time).
-PAD = 0.5
+# Products with more than this share of the columns are made with all of them. To pick them would pay, by less than a
+# factor of two, up to a half (300 x 3000, 1000 x 3000, 100 x 5000, five vectors at a time).
+PAD = 0.2
 # So many rows of S, and this share of free memory, at the most, are made by one pass over data that are not in memory.
 ONE_PASS = 1000
 SHARE = 0.25
