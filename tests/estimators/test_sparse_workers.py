@@ -43,17 +43,21 @@ def as_dask(X, chunk):
 @pytest.mark.parametrize("shape", [(300, 40), (40, 40), (50, 90)])
 def test_the_scatter_matrix_is_made_once(name, storage, shape, monkeypatch):
     """X'X, whether by the tiles of a pass or by one product of a copy; no other matrix has as many rows and columns."""
-    made, gram, squared = [], statistics._gram, scatter.of_array
+    made, squared = [], scatter.of_array  # numbers of rows
 
-    def tile(block, rows):
-        made.append(rows.stop - rows.start)
-        return gram(block, rows)
+    def counted(tile):
+        def count(block, rows, *state):
+            made.append(rows.stop - rows.start)
+            return tile(block, rows, *state)
+
+        return count
 
     def product(X):
         made.extend([len(X)] if len(X) >= X.shape[1] else [])
         return squared(X)
 
-    monkeypatch.setattr(statistics, "_gram", tile)
+    for name_of_tile in ("_gram", "_scatter"):  # alone, and with the mean
+        monkeypatch.setattr(statistics, name_of_tile, counted(getattr(statistics, name_of_tile)))
     monkeypatch.setattr("princomp.estimators.sparse.regression.of_array", product)
     X = planted(*shape)
     data = {"array": X, "csr": sp.csr_array(X), "dask": X}[storage]
