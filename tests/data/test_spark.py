@@ -21,6 +21,7 @@ from princomp import PCA, ProbabilisticPCA, SparsePCA
 from princomp.data import Centered, as_rows, statistics
 from princomp.data import spark as module
 from princomp.data.dask import PASS_SECONDS as DASK_SECONDS
+from princomp.data.wrapped import scaled, subset
 from princomp.estimators.decompose import choose_solver
 
 pytestmark = pytest.mark.needs("pyspark", "java", "pyarrow")
@@ -128,6 +129,47 @@ def test_empty_partitions_are_passed_over(X, arrays, columns):
     np.testing.assert_allclose(PCA(2).fit(rows).explained_variance_, PCA(2).fit(X).explained_variance_)
     with pytest.raises(ValueError, match=r"Found array with 0 sample"):
         PCA(2).fit(columns.where("x0 > 1e9"))
+
+
+def test_wide_data_come_here_in_small_lots(X, arrays, monkeypatch):
+    frame = arrays.where("id < 7").coalesce(1).persist()
+    rows = as_rows(frame, block_rows=2)
+    for size in (module.GATHER_BYTES, 200):  # of one block, and a little more
+        monkeypatch.setattr(module, "GATHER_BYTES", size)
+        np.testing.assert_array_equal(statistics.whole(Centered(rows)), X[:7])
+    for solver in ("eigh", "svd"):
+        np.testing.assert_allclose(
+            PCA(2, solver=solver).fit(frame).components_, PCA(2).fit(X[:7]).components_, atol=1e-8
+        )
+
+
+def test_some_rows_in_other_units(X, columns):
+    some = np.flatnonzero(np.arange(300) % 3)
+    rows = scaled(subset(as_rows(columns, block_rows=40), some), np.ones(8), np.full(8, 4.0))
+    right = (X[some] - 1) / 4
+    assert not rows.local
+    assert rows.pass_seconds == module.PASS_SECONDS
+    np.testing.assert_allclose(statistics.whole(Centered(rows)), right, rtol=1e-15)
+    np.testing.assert_allclose(PCA(2).fit(rows).components_, PCA(2).fit(right).components_, atol=1e-8)
+    doubled = rows.map(lambda block, rows: 2 * block, width=8, dtype=np.float64).toArrow()
+    np.testing.assert_allclose(np.array(doubled.column("scores").to_pylist()), 2 * right, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [PCA(3, solver="eigh"), PCA(3), PCA(3, solver="svd"), ProbabilisticPCA(3), SparsePCA(2, nonzeros=3, scale=True)],
+    ids=["eigh", "auto", "svd", "probabilistic", "nonzeros"],
+)
+def test_passes_over_a_frame(model, columns, observe, monkeypatch):
+    """The row count is none: it is made once, whatever follows."""
+    passes = []
+    original = module.SparkRows._values
+    monkeypatch.setattr(module.SparkRows, "_values", lambda *how: passes.append(how[1]) or original(*how))
+    model.fit(columns)
+    assert passes.pop(0) is module._count
+    assert module._count not in passes
+    observe("passes", f"{type(model).__name__}, {getattr(model, 'solver', 'auto')}, Spark", len(passes))
+    assert len(passes) <= 3
 
 
 @pytest.mark.parametrize(
@@ -370,6 +412,7 @@ from helpers import data_with_spectrum
 from princomp import PCA
 from princomp.data import spark as module
 from princomp.data.dask import PASS_SECONDS as DASK_SECONDS
+from princomp.data.wrapped import scaled, subset
 from princomp.estimators.decompose import choose_solver
 
 os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)

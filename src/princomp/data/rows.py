@@ -150,7 +150,8 @@ class Rows(ABC):
     ) -> Any:
         """Return ``fn(block, rows, *state)``, (rows, width) each, row by row, in the input's own kind.
 
-        ``fn`` is importable and pure, ``rows`` is the slice of global row numbers, on every storage, as in `reduce`.
+        ``fn`` is importable and pure, ``rows`` is the slice of global row numbers, as in `reduce`, on every
+        storage but Spark, whose rows have none once they are lazy again.
 
         Parameters
         ----------

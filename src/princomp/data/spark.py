@@ -7,6 +7,7 @@ and nothing asks for a SparkContext, an RDD or a pandas frame.
 from __future__ import annotations
 
 import importlib.util
+import operator
 import pickle
 import re
 import warnings
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from princomp._text import listed
-from princomp.data.rows import BLOCK_BYTES, Rows, add, block_offsets
+from princomp.data.rows import BLOCK_BYTES, Rows, _listed, add, block_offsets
 
 Array = NDArray[Any]
 
@@ -354,6 +355,17 @@ class SparkRows(Rows):
             dtypes = dtype if isinstance(dtype, tuple) else (dtype,) * len(width)
             return tuple(self._mapped(fn, state, i, each, lengths) for i, each in enumerate(dtypes))
         return self._mapped(fn, state, None, dtype, lengths)
+
+    def gather(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any) -> Array:
+        """Return what `map` does as a NumPy array here, by as many jobs as Spark needs to bring so much."""
+        ends = np.arange(1, len(self.offsets) - 1)
+        cuts = ends[np.diff(8 * width * self.offsets[1:] // GATHER_BYTES) > 0]
+        parts = [
+            part
+            for some in np.split(np.arange(len(self.offsets) - 1), cuts)
+            for part in self.reduce(_listed, fn, *state, blocks=some.tolist(), combine=operator.add)
+        ]
+        return np.concatenate(parts).astype(dtype, copy=False)
 
     def _mapped(self, fn: Any, state: Any, pick: int | None, dtype: Any, lengths: Any) -> Any:
         from pyspark.sql.types import ArrayType, DoubleType, FloatType, StructField, StructType
