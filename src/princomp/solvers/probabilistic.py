@@ -28,7 +28,7 @@ from princomp._compiled import kernels
 Array = NDArray[Any]
 
 # Rows per pattern from which on a product for each pattern is faster than small loops for each row.
-GROUP = 8
+ROWS_PER_PATTERN = 8
 
 
 def log_likelihood(values: Array, noise: float, count: float, p: int, found: Array, left: float) -> float:
@@ -136,7 +136,7 @@ def posterior(block: Array, W: Array, noise: float) -> Posterior:
 
 def _posteriors(G: Array, noise: float, which: Array, B: Array) -> tuple[Array, Array, Array]:
     """Return scores, packed covariances and log |M|, by whichever way suits the number of patterns."""
-    compiled = kernels("missing_em") if GROUP * len(G) > len(B) else None
+    compiled = kernels("missing_em") if ROWS_PER_PATTERN * len(G) > len(B) else None
     if compiled is None:
         return posteriors(G, noise, which, B)
     Z, C, logdet = compiled.posteriors(G, noise, which, B)
