@@ -31,7 +31,7 @@ demo: $(VENV)/.installed-cli  ## the main job on bundled data: a fit, its tables
 
 test: $(test-env)  ## all tests whose components are there, doctests and docs examples included
 	@echo "Running the tests in $(WORKERS) processes (skipped ones are listed with the reason)"
-	@$(python) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	@$(python) -m pytest -n $(WORKERS) $(ARGS)
 
 lint: $(VENV)/.installed-lint  ## ruff (rules and format), mypy, codespell
 	@echo "Checking rules, format, types and spelling"

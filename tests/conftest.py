@@ -118,13 +118,6 @@ def spark():
     session.stop()
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at groups
-def pytest_itemcollected(item):
-    """Have all tests on Spark run by one process: a session takes seconds to start, and half a gigabyte."""
-    if "spark" in getattr(item, "fixturenames", ()):
-        item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 # --- components -----------------------------------------------------------------------------------
 # What some tests need: mark them @pytest.mark.needs("dask", ...). Where it is missing they are skipped with the line
 # that installs it; with PRINCOMP_REQUIRE_COMPONENTS=1 (as in CI) they fail instead, and so does any other test that
