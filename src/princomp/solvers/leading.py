@@ -94,7 +94,7 @@ def of_data(X: Centered, total: float, measure: Callable[[Array], certificates.I
         partial(_apply, X.in_single(), by_rows) if rough else None,
         X.rows.sparse,
         (lambda U: svd_of_projection(statistics.apply_transpose(X, U))[1]) if by_rows else None,
-        (lambda V: np.linalg.qr(np.asarray(statistics.apply(X, V)))[0]) if by_rows else None,
+        (lambda V: np.linalg.qr(statistics.scores(X, V))[0]) if by_rows else None,
     )
 
 
@@ -107,7 +107,7 @@ def _by_product(apply: Callable[[Array], Array], V: Array) -> certificates.Image
 def _apply(X: Centered, by_rows: bool, V: Array) -> Array:
     """Return X'X V, or XX' V."""
     if by_rows:
-        return np.asarray(statistics.apply(X, statistics.apply_transpose(X, V)))
+        return statistics.scores(X, statistics.apply_transpose(X, V))
     return statistics.gram_apply(X, V)
 
 

@@ -276,7 +276,7 @@ class Passes(Factored):
 
     def times(self, V: Array) -> Array:
         """Return X V."""
-        return np.asarray(statistics.apply(self.X, V))
+        return statistics.scores(self.X, V)
 
     def transpose_times(self, U: Array) -> Array:
         """Return X'U."""
@@ -294,7 +294,7 @@ class _Transposed(Factored):
     @cached_property
     def diagonal(self) -> Array:
         rows = self._of.X.in_dense_tiles()
-        return np.asarray(rows.map(_squares_by_row, width=1, dtype=np.float64))[:, 0]
+        return rows.gather(_squares_by_row, width=1)[:, 0]
 
     @property
     def T(self) -> Factored:
