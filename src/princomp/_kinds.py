@@ -13,9 +13,8 @@ from types import UnionType
 from typing import Any, Literal, Protocol, Union, get_args, get_origin
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from princomp._typing import Array
 
 
 def matches(value: Any, hint: Any) -> bool:

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._atomic import atomic_file
+from princomp._typing import Array
 from princomp.data.signature import Signature
-
-Array = NDArray[Any]
 
 
 class Checkpoint:

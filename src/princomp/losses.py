@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.floating]
+from princomp._typing import Array
 
 
 class Loss(Protocol):

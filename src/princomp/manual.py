@@ -13,14 +13,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._threads import single_blas_thread
+from princomp._typing import Array
 from princomp.result import State, Value, run
 from princomp.solvers import amanpg, regression
 from princomp.solvers.scatter import Matrix, Scatter, of_array
-
-Array = NDArray[Any]
 
 STANDSTILL = 1e-12  # a change of F that ends the iteration whatever f_palm says
 

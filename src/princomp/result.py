@@ -9,15 +9,14 @@ from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp import _warn
 from princomp._kinds import ERROR, VARIANCE, Count, Kind, Number, Series
+from princomp._typing import Array
 from princomp.checkpoint import Checkpoint
 
 KEPT_BYTES = 2**23  # that a history may take
 
-Array = NDArray[Any]
 Value = Mapping[str, Array]
 
 

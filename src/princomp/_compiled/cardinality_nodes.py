@@ -7,14 +7,10 @@ largest (one fewer where i is such a column itself), never its own. The choice y
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._compiled import kernel
-
-Array = NDArray[Any]
+from princomp._typing import Array
 
 
 @kernel

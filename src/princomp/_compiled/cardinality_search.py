@@ -5,14 +5,11 @@ Twins: `princomp.solvers.exchange.Units.truncated` with products, and `princomp.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._compiled import kernel
+from princomp._typing import Array
 
-Array = NDArray[Any]
 WORK = 2e8  # multiplications in a call, at the most: a call cannot be interrupted
 
 

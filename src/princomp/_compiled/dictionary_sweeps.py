@@ -6,14 +6,11 @@ done, and a coordinate that stays zero costs nothing. Twin: `princomp.solvers.di
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._compiled import kernel
+from princomp._typing import Array
 
-Array = NDArray[Any]
 WORK = 2e8  # multiplications in a call, at the most: a call cannot be interrupted
 
 

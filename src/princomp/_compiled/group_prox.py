@@ -8,12 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._compiled import kernel_or_itself
 from princomp._compiled.group_layout import Layout, Point, lay_out
-
-Array = NDArray[Any]
+from princomp._typing import Array
 
 BACK_OFF = 0.99  # share of the way to the wall that is gone
 LEAST = 1e-4  # factor by which a step may lower the mean of scale times slack

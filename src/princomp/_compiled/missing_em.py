@@ -5,14 +5,10 @@ M = W_o'W_o + noise I comes as its lower triangle, row by row. Twin: `princomp.s
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._compiled import kernel
-
-Array = NDArray[Any]
+from princomp._typing import Array
 
 
 @kernel

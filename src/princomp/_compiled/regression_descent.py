@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._compiled import kernel
-
-Array = NDArray[Any]
+from princomp._typing import Array
 
 
 @kernel

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._compiled import kernel
 from princomp._compiled.lanes import COUNT, fused, load, spread, store
+from princomp._typing import Array
 
-Array = NDArray[Any]
 CACHE_LINE = 64
 
 

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.manifolds import Euclidean, Manifold, Stiefel
 from princomp.penalties import Penalty, RowNorms, Zero
-
-Array = NDArray[Any]
 
 FARTHEST = 10.0  # that a row may be shortened by in a step; rows are about as long as 1
 SHRINKAGE = 1e-4  # of the covariances, divided by n - 1: they are singular where there are more features than samples

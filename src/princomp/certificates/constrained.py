@@ -6,14 +6,12 @@ A component maximises v'Sv over C = {|v|_2 = 1, |v|_1 <= bound}, S being what th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.remainder import NOTHING, orthonormal_basis
 
-Array = NDArray[Any]
 Operator = Callable[[Array], Array]  # V (p, k) -> S V (p, k)
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.penalties import Penalty
-
-Array = NDArray[Any]
 
 
 def dictionary_kkt(

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import comb
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.nonnegative import EXACT_NONNEGATIVE, nonnegative_bound, nonnegative_value
 from princomp.certificates.proof import CardinalityCertificate, Kind, Leaves, units_of
 from princomp.certificates.reading import require
 from princomp.certificates.remainder import ROUNDING
-
-Array = NDArray[Any]
 
 MANY = 10_000  # supports that a leaf may ask to enumerate
 COLUMNS = 256  # of S made at a time, where it is given by data

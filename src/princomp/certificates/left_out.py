@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from princomp._typing import Array
+
 Operator = Callable[[Array], Array]  # V (p, k) -> S V (p, k)
 
 MISS = 1e-3  # the probability of a miss that is stated

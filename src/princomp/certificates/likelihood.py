@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.result import Certificate
 
-Array = NDArray[Any]
 Operator = Callable[[Array], Array]  # V (d, b) -> A V (d, b)
 
 MISS = 1e-3  # the probability of a missed eigenvalue that is allowed

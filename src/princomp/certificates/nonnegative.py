@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from princomp._typing import Array
 
 EXACT_NONNEGATIVE = 16  # features of a support up to which the best nonnegative vector is searched for exhaustively
 

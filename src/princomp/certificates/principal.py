@@ -24,13 +24,12 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.left_out import LeftOut, probe
 from princomp.data import Centered, as_rows, statistics
 from princomp.result import Certificate
 
-Array = NDArray[Any]
 Operator = Callable[[Array], Array]  # V (p, k) -> S V (p, k)
 
 # Rounding, in units of eps and of the square root of the longer side: several times the largest error seen on random,

@@ -34,9 +34,8 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from princomp._typing import Array
 
 PROVED = 1e-6  # a relative gap within this counts as closed
 

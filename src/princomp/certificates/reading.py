@@ -10,11 +10,9 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.proof import CardinalityCertificate, Leaves
-
-Array = NDArray[Any]
 
 AGREE = 1e-9  # relative difference between a number claimed and the same recomputed, here or on another computer
 

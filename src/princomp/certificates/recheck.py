@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._threads import single_blas_thread
+from princomp._typing import Array
 from princomp.certificates.leaf_bounds import UnitMatrix, leaf_bound, noise_in
 from princomp.certificates.proof import CardinalityCertificate, scaled
 from princomp.certificates.reading import AGREE, read_certificate, require, same
-
-Array = NDArray[Any]
 
 SAFE_EXPONENT = 150  # of two, of a standard deviation: up to this squares of variances are safe
 BALANCED = 1000  # loadings by which rows are balanced differ by as much, and so then does rounding in them

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.constrained import deflated_images
 from princomp.data import Centered, statistics
 from princomp.losses import Loss, Squared
 from princomp.penalties import Penalty
-
-Array = NDArray[Any]
 
 MAX_TRIES = 60  # of L
 NEARBY = 0.1  # what counts as a small step

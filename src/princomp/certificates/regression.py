@@ -9,14 +9,10 @@ and, for infinite ridge (B rescaled), F(A, B) = -2 tr(A'SB) + |B|^2 + sum_j alph
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.penalties.simple import soft as soft  # which solvers of this objective need, too
-
-Array = NDArray[Any]
 
 
 def regression_stationarity(

@@ -22,14 +22,11 @@ correlations may be looked at in place of covariances, which is better where sca
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.reading import require
-
-Array = NDArray[Any]
 
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # times the terms of a sum and its size: more than is lost
 NOTHING = 1e-13  # of a length or of a variance: this share is rounding

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.leaf_bounds import largest_eigenvalue, noise_in
 from princomp.certificates.proof import PROVED, CardinalityCertificate, relative_gap
 from princomp.certificates.reading import (
@@ -29,8 +29,6 @@ from princomp.certificates.reading import (
 )
 from princomp.certificates.recheck import recheck
 from princomp.certificates.remainder import remainder
-
-Array = NDArray[Any]
 
 UNREADABLE = (AttributeError, IndexError, ValueError, TypeError, OverflowError, np.linalg.LinAlgError)
 

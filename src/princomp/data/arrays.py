@@ -14,16 +14,14 @@ from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 
 from princomp._text import listed, shown
+from princomp._typing import Array
 from princomp.data.memory import MemoryRows
 from princomp.data.reading import DataError, File, Request, brief, naming
 from princomp.data.rows import Rows
 from princomp.data.shards import ShardRows
 from princomp.data.stored import Numbers, rows_in_files, same_width
-
-Array = NDArray[Any]
 
 SPARSE_FORMATS = ("csr", "csc", "coo", "bsr", "dia")
 ENTRY_BYTES = 32  # one sparse entry with its indices, and again as CSR

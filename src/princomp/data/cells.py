@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.data.reading import DataError, naming
-
-Array = NDArray[Any]
 
 PIECE_BYTES = 4 * 2**20
 LONGEST_LINE = 64 * 2**20  # or a 32nd of the memory that may be used: cells of one digit take that much more

@@ -7,14 +7,12 @@ from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.data.outputs import Outputs, Together
 from princomp.data.rows import Rows, add, centre
 from princomp.data.sparse import CenteredSparse
 from princomp.data.wrapped import Change, of_changed
-
-Array = NDArray[Any]
 
 # A tile of a product should stay in the second-level cache, but a tile of a few rows would waste BLAS.
 PRODUCT_BYTES = 2**19

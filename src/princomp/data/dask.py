@@ -7,13 +7,11 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.data.memory import checked, working_dtype
 from princomp.data.outputs import Outputs
 from princomp.data.rows import Rows, add
-
-Array = NDArray[Any]
 
 FAN_IN = 8  # parts that a worker puts together at a time: not all of them come to one place
 # A sum over 400 x 30 numbers in two persisted chunks took 0.03 to 0.23 s, in the median of 20 0.04 s (two worker

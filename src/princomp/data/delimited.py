@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._text import listed, shown
+from princomp._typing import Array
 from princomp.data.cells import (
     LEAST_LINE,
     LONGEST_LINE,
@@ -43,8 +43,6 @@ from princomp.data.tables import (
     text_notes,
     unique_names,
 )
-
-Array = NDArray[Any]
 
 NUMBERS, TRUTHS, TEXT = 0, 1, 2  # kinds of columns; one with nothing in it counts as numbers
 

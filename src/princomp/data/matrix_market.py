@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._text import shown
+from princomp._typing import Array
 from princomp.data.arrays import joined
 from princomp.data.cells import LEAST_LINE, LONGEST_LINE, NEWLINE, Piece, cell_ends, pieces, plain, strings
 from princomp.data.reading import DataError, File, Request, plural
 from princomp.data.rows import Rows
-
-Array = NDArray[Any]
 
 NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?i:inf|infinity|nan)"
 ENTRY_BYTES = 64  # one entry with its place as read, and again in a sparse array

@@ -7,12 +7,10 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.data.budget import available_bytes
 from princomp.data.rows import BLOCK_BYTES, Rows, block_offsets, centre
-
-Array = NDArray[Any]
 
 SINGLE_SHARE = 0.1  # of the memory that is left may go into a copy in single precision
 

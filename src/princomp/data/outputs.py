@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[Any]
 
 
 class Output(NamedTuple):

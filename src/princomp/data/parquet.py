@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._text import listed
+from princomp._typing import Array
 from princomp.data.reading import DataError, File, Request, brief, naming, plural
 from princomp.data.rows import Rows
 from princomp.data.stored import Sink
@@ -23,8 +23,6 @@ from princomp.data.tables import (
     need_pyarrow,
     text_notes,
 )
-
-Array = NDArray[Any]
 
 BATCH_BYTES = 8 * 2**20
 BUFFER_BYTES = 16 * 2**20  # for all columns of a row group together

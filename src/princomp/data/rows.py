@@ -10,12 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._threads import ordered_map
+from princomp._typing import Array
 from princomp.data.outputs import Outputs, Together
-
-Array = NDArray[Any]
 
 # Large enough that Python's cost per block vanishes, small enough that several fit in memory at once.
 BLOCK_BYTES = 32 * 2**20

@@ -7,14 +7,13 @@ from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._text import listed
+from princomp._typing import Array
 from princomp.data.frames import frame_to_array, is_frame, labels
 from princomp.data.memory import checked, working_dtype
 from princomp.data.rows import BLOCK_BYTES, Rows, offsets_of_parts
 
-Array = NDArray[Any]
 Labels = Sequence[Hashable]
 
 

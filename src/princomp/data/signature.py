@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from princomp._typing import Array
 
 PERIOD = 8191  # rows after which the table of weights begins again, times another number: 64 KiB stay in the cache
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it modulo 1 never repeat, and lie evenly

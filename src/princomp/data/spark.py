@@ -17,12 +17,10 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._text import listed
+from princomp._typing import Array
 from princomp.data.rows import BLOCK_BYTES, Rows, _listed, add, block_offsets
-
-Array = NDArray[Any]
 
 # A sum over 400 x 30 numbers in two persisted partitions took 0.18 to 1.0 s, in the median of 20 0.34 s (pyspark 4.3 in
 # local[2], two busy cores); a cluster has a network besides.

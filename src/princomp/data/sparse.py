@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._compiled import kernels
+from princomp._typing import Array
 from princomp.data.memory import checked, working_dtype
 from princomp.data.rows import BLOCK_BYTES, Rows, block_offsets
-
-Array = NDArray[Any]
 
 # From this many nonzeros in a block on, compiled products save more than numba costs to import.
 COMPILED_NONZEROS = 1_000_000

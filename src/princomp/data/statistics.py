@@ -10,15 +10,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.data import budget
 from princomp.data.centered import GRAM_ROWS, Centered
 from princomp.data.memory import MemoryRows
 from princomp.data.rows import Rows, centre, itself
 from princomp.data.signature import Signature, ones_and_weights, row_weights, total_weight
-
-Array = NDArray[Any]
 
 COPY_SHARE = 0.05  # of the memory that is left may go into a copy of data that live on workers
 FEWER = "Take fewer rows, or columns, first, or load the data into memory."

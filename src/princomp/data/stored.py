@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._text import shown
+from princomp._typing import Array
 from princomp.data.memory import MemoryRows, working_dtype
 from princomp.data.reading import DataError, Request, Source, naming, spill_folder
 from princomp.data.rows import BLOCK_BYTES, Rows, itself, offsets_of_parts
-
-Array = NDArray[Any]
 
 SPARE_SHARE = 0.05  # of a disk is left free, whatever a file expands to
 _seeking = threading.Lock()  # only where the system cannot read at a place

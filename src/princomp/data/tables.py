@@ -7,15 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._text import listed, shown
+from princomp._typing import Array
 from princomp.data.cells import MISSING, NUMBER, like_numbers
 from princomp.data.reading import DataError, Request, Source, plural, quoted
 from princomp.data.rows import Rows
 from princomp.data.stored import Sink
-
-Array = NDArray[Any]
 
 MOST_LABELS = 100  # text columns kept: each costs some memory in each part of a file
 MOST_ALIKE = 10  # text columns named because they look like numbers

@@ -11,13 +11,13 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from princomp._kinds import POSITIVE, SHARE, VARIANCE, Count, Directions, Kind, Length, Names, Numbers, Of
 from princomp._text import printable
+from princomp._typing import Array
 from princomp._version import __version__
 from princomp.checkpoint import Checkpoint
 from princomp.data import Centered, Rows, as_rows, statistics
@@ -28,8 +28,6 @@ from princomp.estimators.covariance import Covariance, open_covariance
 from princomp.estimators.description import Described
 from princomp.progress import CallbackSupport, Tell, watch, with_callbacks
 from princomp.result import Certificate, Result, State, run
-
-Array = NDArray[Any]
 
 
 class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupport, BaseEstimator):

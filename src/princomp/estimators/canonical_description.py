@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._text import count
 from princomp.estimators.description import (
@@ -21,8 +20,6 @@ from princomp.estimators.description import (
     numbered,
     side_of,
 )
-
-Array = NDArray[Any]
 
 CORRELATIONS = (
     "How closely the scores of the two sides go together on the data of the fit. If samples are few, this is more than "

@@ -7,11 +7,9 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.data import Rows, statistics
-
-Array = NDArray[Any]
 
 MISSING = (
     "Drop or fill those rows first, or take ProbabilisticPCA (on the command line: --method probabilistic), which "

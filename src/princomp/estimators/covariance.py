@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.data import Centered, Rows, statistics
 from princomp.estimators.checks import check_count, check_values
 from princomp.estimators.standardise import SAFE_TOTAL
-
-Array = NDArray[Any]
 
 # How far from symmetric and definite, relative to the largest entry or eigenvalue, a matrix may be that was printed
 # with nine digits; or, in eps sqrt(p) of its numbers, one that was computed in lower precision (seen: at most 0.1, in

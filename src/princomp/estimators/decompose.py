@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp import certificates
+from princomp._typing import Array
 from princomp.data import Centered, Rows, budget, statistics
 from princomp.data.signature import Signature, require_unchanged
 from princomp.estimators.covariance import Covariance
@@ -22,8 +22,6 @@ from princomp.penalties import Penalty, Zero
 from princomp.result import Certificate, Result, measured, run
 from princomp.solvers import eigh, leading, optimize, svd
 from princomp.solvers.signs import signs
-
-Array = NDArray[Any]
 
 SMALL_SIDE = 500  # up to which a singular value decomposition costs nothing (0.1 s)
 SVD_WORK = 2e10  # multiplications that a singular value decomposition may take where "eigh" loses digits: some seconds

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from princomp._typing import Array
 from princomp.data import Centered, Rows
 from princomp.estimators.base import Estimator
 from princomp.estimators.checks import check_count, check_values
-
-Array = NDArray[Any]
 
 
 class Density(Estimator):

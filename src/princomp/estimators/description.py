@@ -14,13 +14,11 @@ from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from princomp._text import count, percent
+from princomp._typing import Array
 from princomp.result import Certificate, Status
-
-Array = NDArray[Any]
 
 SAMPLES_LIE = (
     "Where the samples lie along two components: samples close to each other are alike in what these components "

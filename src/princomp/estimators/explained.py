@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from princomp._typing import Array
+
 Kind = Literal["adjusted", "subspace", "reconstruction"]
 
 # What of a column lies outside those before it counts as rounding below this share, squared lengths compared.

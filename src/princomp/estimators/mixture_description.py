@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._text import count, percent
+from princomp._typing import Array
 from princomp.estimators.description import (
     WEIGHTS,
     Column,
@@ -20,8 +20,6 @@ from princomp.estimators.description import (
     basics,
     numbered,
 )
-
-Array = NDArray[Any]
 
 SAID = 6  # shares, one by one
 GROUPS = (

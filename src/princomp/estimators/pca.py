@@ -8,10 +8,10 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from princomp._kinds import VARIANCE, Count, Kind, Number, Numbers, Of, Word
+from princomp._typing import Array
 from princomp._warn import warn
 from princomp.data import Centered
 from princomp.estimators.base import Projection
@@ -24,8 +24,6 @@ from princomp.losses import Loss
 from princomp.penalties import Penalty
 from princomp.progress import Tell
 from princomp.result import Result, State
-
-Array = NDArray[Any]
 
 
 class PCA(Density, Projection):

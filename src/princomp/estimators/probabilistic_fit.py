@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp import certificates
+from princomp._typing import Array
 from princomp.data import Rows, budget, statistics
 from princomp.data.signature import require_unchanged
 from princomp.estimators.checks import check_values, column
@@ -30,8 +30,6 @@ from princomp.solvers import (
 )
 from princomp.solvers.probabilistic_em import LEAST_NOISE, Data, Hidden
 from princomp.solvers.signs import signs
-
-Array = NDArray[Any]
 
 CHOICES = ("ard", "bic", "evidence", "held-out")
 MOST = 50  # components that a choice tries, unless told otherwise

@@ -12,15 +12,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp.certificates import likelihood
 from princomp.result import Certificate, History, Result
 from princomp.solvers import probabilistic_em, probabilistic_starts
 from princomp.solvers.probabilistic_curvature import Curvature
 from princomp.solvers.probabilistic_em import Data, Model
-
-Array = NDArray[Any]
 
 ROUNDS = 20  # of EM, after saddles
 NO_NOISE = "the noise is the least there may be, where the likelihood has no bound"

@@ -10,10 +10,10 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from princomp._kinds import NONNEGATIVE, POSITIVE, SQUARABLE, Count, Directions, Kind, Number, Numbers, Shares
+from princomp._typing import Array
 from princomp._warn import warn
 from princomp.certificates.likelihood import step_gain
 from princomp.data import Centered, Rows, statistics
@@ -29,8 +29,6 @@ from princomp.solvers import probabilistic, probabilistic_mixture
 from princomp.solvers.probabilistic_em import Data
 from princomp.solvers.probabilistic_mixture import Limits, Mixture, responsibilities
 from princomp.solvers.signs import signs
-
-Array = NDArray[Any]
 
 SAMPLE = 5000  # rows from which the starts are guessed
 ESTIMATED = "as estimated from the last steps; whether it is a maximum was not looked at"

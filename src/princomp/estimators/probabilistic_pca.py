@@ -8,10 +8,10 @@ from os import PathLike
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from princomp._kinds import NONNEGATIVE, POSITIVE, SQUARABLE, Kind, Number, Numbers, Word
+from princomp._typing import Array
 from princomp._warn import warn
 from princomp.data import Centered, Rows
 from princomp.estimators.base import Projection
@@ -34,8 +34,6 @@ from princomp.progress import Tell
 from princomp.result import State
 from princomp.solvers import probabilistic
 from princomp.solvers.probabilistic import unpacked
-
-Array = NDArray[Any]
 
 METHODS = ("auto", "closed-form", "em")
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.data import statistics
 from princomp.data.wrapped import scaled
 from princomp.estimators.covariance import Covariance
@@ -22,8 +21,6 @@ from princomp.estimators.probabilistic_fit import (
     of_data,
 )
 from princomp.estimators.standardise import check_scale, safe_unit
-
-Array = NDArray[Any]
 
 
 def fit_scaled(problem: Problem, method: str) -> tuple[Found, Array]:

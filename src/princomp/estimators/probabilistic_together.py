@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.data import statistics
 from princomp.estimators.checks import column
 from princomp.solvers.probabilistic_em import Data
-
-Array = NDArray[Any]
 
 SOME = 128  # rows that are looked at first: with cells missing at random they have all pairs
 MOST = 4000  # columns for which pairs are counted; of more, as many, evenly spread, stand for all

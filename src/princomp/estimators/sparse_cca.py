@@ -7,10 +7,10 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._kinds import CORRELATION, NONNEGATIVE, POSITIVE, Count, Kind, Names, Number, Numbers
 from princomp._threads import single_blas_thread
+from princomp._typing import Array
 from princomp.data import Centered, Rows, as_rows, budget, statistics
 from princomp.data.shards import is_shards
 from princomp.data.signature import require_unchanged, row_weights
@@ -22,8 +22,6 @@ from princomp.estimators.standardise import as_given, standardise
 from princomp.progress import Tell
 from princomp.result import State
 from princomp.solvers.canonical import sparse_cca
-
-Array = NDArray[Any]
 
 DEFAULT_SHARE = 0.8  # alpha as a multiple of sqrt((k + log p) / n)
 
@@ -158,9 +156,10 @@ class SparseCCA(Estimator):
         self.alpha_y_ = _weight(self.alpha_y, k, V)
         with single_blas_thread():
             result = sparse_cca(U, V, k, self.alpha_x_, self.alpha_y_, self._drive(tell, x_rows, y_rows))
-        self.x_weights_, self.y_weights_ = result.value["A"], result.value["B"]
+        A, B = result.value["A"], result.value["B"]
+        self.x_weights_, self.y_weights_ = A.astype(x_rows.dtype), B.astype(y_rows.dtype)
         self.components_ = self.x_weights_.T
-        self.correlations_ = _correlations(U @ self.x_weights_, V @ self.y_weights_)
+        self.correlations_ = _correlations(U @ A, V @ B)
         self.n_components_, self.n_samples_ = k, n
         self._keep_result(result)
 

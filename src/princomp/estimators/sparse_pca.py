@@ -10,11 +10,11 @@ from os import PathLike
 from typing import Any, ClassVar, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from princomp import _kinds as kinds
 from princomp._kinds import Directions, Number, Numbers, Of, Word
+from princomp._typing import Array
 from princomp._warn import warn
 from princomp.estimators.base import Projection
 from princomp.estimators.checks import check_choice, check_count, count_components
@@ -29,8 +29,6 @@ from princomp.result import Certificate, History, Result, State, Status
 from princomp.solvers.deflation import Kind as Deflation
 from princomp.solvers.scatter import MATRIX_SIDE
 from princomp.solvers.signs import signs
-
-Array = NDArray[Any]
 
 FORMULATIONS = ("cardinality", "dictionary", "regression", "constrained")
 SCORES = ("projection", "least-squares")

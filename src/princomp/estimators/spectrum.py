@@ -7,13 +7,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates import in_units
 from princomp.result import Certificate, Result, Status
 from princomp.solvers.signs import signs
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.data import Centered, Rows, statistics
 from princomp.data.signature import Signature, require_unchanged
 from princomp.data.statistics import Moments
 from princomp.estimators.checks import check_values, column
-
-Array = NDArray[Any]
 
 # Squares are safe from overflow and underflow while their sum lies between these; outside, X is multiplied by a power
 # of two first, which is exact.

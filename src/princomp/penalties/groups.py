@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from princomp.penalties.simple import LARGEST, Array, Step, check_weight
+from princomp._typing import Array
+from princomp.penalties.simple import LARGEST, Step, check_weight
 
 Groupings = Sequence[Sequence[int]]
 

@@ -16,14 +16,11 @@ where nothing is about to vanish, converges quadratically. The answer is believe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._compiled.group_layout import Layout, Point
-
-Array = NDArray[Any]
+from princomp._typing import Array
 
 CLOSE = 1e-10  # of |w|: how close z shall come
 # Means of scale times slack at which to look which groups are zero; z is near to about their square root.

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from princomp.penalties.simple import Array, Step, soft
+from princomp._typing import Array
+from princomp.penalties.simple import Step, soft
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from princomp._compiled.group_layout import Layout, lay_out
+from princomp._typing import Array
 from princomp.penalties import interior
 from princomp.penalties.groups import Grouped
-from princomp.penalties.simple import Array, Step
+from princomp.penalties.simple import Step
 
 
 @dataclass(frozen=True)

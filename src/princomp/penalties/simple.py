@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.floating]
+from princomp._typing import Array
+
 Step = float | Array
 
 LARGEST = float(np.finfo(np.float64).max)

@@ -23,13 +23,11 @@ from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._atomic import atomic_file
 from princomp._kinds import matches
 from princomp._text import printable
-
-Array = NDArray[Any]
+from princomp._typing import Array
 
 MANIFEST, DIGEST = "manifest.json", "manifest.sha256"
 ENTRY: dict[str, Any] = {  # what the manifest says of an array

@@ -25,15 +25,13 @@ from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._kinds import declared, faults, matches
 from princomp._text import printable
+from princomp._typing import Array
 from princomp._version import __version__
 from princomp.persistence.archive import ModelFileError
 from princomp.persistence.schema import OBJECTS
-
-Array = NDArray[Any]
 
 DTYPES = {"b": ("|b1",), "i": ("<i4", "<i8"), "u": ("<i4", "<i8"), "f": ("<f4", "<f8")}  # by the kind of a dtype
 LONG_LIST = 16  # numbers; a longer list is kept as an array

@@ -14,9 +14,9 @@ from pathlib import PurePath
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._text import count
+from princomp._typing import Array
 from princomp._version import __version__
 from princomp.estimators import description
 from princomp.estimators.description import Description, Groups, Parameter, Scores, Table, describe, describe_scores
@@ -32,8 +32,6 @@ BARS = 15  # features shown for one component
 FEATURES = 60  # in the heat map
 CATEGORIES = 12  # with a colour of their own
 LONGEST_SAMPLE = 40  # characters of a sample's name
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,11 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._text import count, harmless
+from princomp._typing import Array
 from princomp.estimators.description import Table
 from princomp.report.collect import BARS, POINTS, Content, Density, Loadings, Points
-
-Array = NDArray[Any]
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 BUNDLE = "plotly-cartesian.min.js"

@@ -19,19 +19,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.canonical import Side, step_length, tangent_step
 from princomp.certificates.regression import stationarity, weights
 from princomp.manifolds import Euclidean, Manifold, Stiefel
 from princomp.penalties import ColumnL1, Penalty, Zero
 from princomp.result import Callback, Result, State, Value, run
 from princomp.solvers.scatter import Scatter
-
-Array = NDArray[Any]
 
 MAX_BACKTRACKS = 40
 ROUNDING = 1e-14

@@ -18,17 +18,15 @@ from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._threads import single_blas_thread
+from princomp._typing import Array
 from princomp.certificates.leaf_bounds import COLUMNS
 from princomp.certificates.proof import CardinalityCertificate, Kind, Leaves, relative_gap
 from princomp.result import Callback, State, Value, run
 from princomp.solvers import cardinality_bounds as bounds
 from princomp.solvers.cardinality_bounds import ROUNDING, Block, Dual
 from princomp.solvers.cardinality_units import ByUnits, RowSums
-
-Array = NDArray[Any]
 
 TOL = 1e-8  # relative gap at which a leaf is closed
 CORE = 1000  # units up to which dual points are used: they have an entry for each pair

@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.canonical import Covariance, canonical_side, canonical_stationarity
 from princomp.certificates.regression import soft
 from princomp.result import Result, measured
 from princomp.solvers.amanpg import Smooth, alternate, start
 from princomp.solvers.signs import signs
-
-Array = NDArray[Any]
 
 KEPT = 20  # entries of the cross-covariance, for each component, that the start goes by
 

@@ -19,12 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._compiled import kernels
+from princomp._typing import Array
 from princomp.certificates.remainder import rounding_in
 from princomp.result import State, Value
 from princomp.solvers import one_by_one
@@ -32,8 +31,6 @@ from princomp.solvers.deflation import Deflated
 from princomp.solvers.exchange import MOST_COMPILED, Units, improved
 from princomp.solvers.leading import roughly
 from princomp.solvers.scatter import Scatter
-
-Array = NDArray[Any]
 
 STEPS = 40  # truncated power steps from a start, at the most
 RISE = 1e-4  # a start that rises by less, and keeps its features, has settled on them

@@ -18,16 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._compiled import kernels
+from princomp._typing import Array
 from princomp.certificates import remainder
 from princomp.solvers import limited_memory
-
-Array = NDArray[Any]
 
 # Times the size of a matrix and its norm: more than LAPACK loses, twice, as whoever rechecks a bound loses as much.
 ROUNDING = 2 * remainder.ROUNDING

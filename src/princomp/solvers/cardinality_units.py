@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.leaf_bounds import COLUMNS
 from princomp.certificates.nonnegative import EXACT_NONNEGATIVE, nonnegative_bound, nonnegative_value
 from princomp.certificates.proof import units_of
 from princomp.solvers.cardinality_bounds import ROUNDING, largest_sum
 from princomp.solvers.exchange import nonnegative_from_everywhere
 from princomp.solvers.scatter import Data, Matrix, Scatter
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

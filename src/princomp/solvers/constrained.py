@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.constrained import maximiser
 from princomp.result import State, Value
 from princomp.solvers import one_by_one
@@ -26,7 +25,6 @@ from princomp.solvers.deflation import Deflated
 from princomp.solvers.leading import roughly
 from princomp.solvers.scatter import Scatter
 
-Array = NDArray[Any]
 Operator = Callable[[Array], Array]
 
 STEPS = 5  # per state: a single one takes a fraction of a millisecond

@@ -19,15 +19,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, cast, get_args
+from typing import Literal, cast, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import norm
 
+from princomp._typing import Array
 from princomp.solvers.scatter import Scatter
 
-Array = NDArray[Any]
 Kind = Literal["hotelling", "projection", "schur", "generalised"]
 
 NOTHING = 1e-13  # of a length or of a variance: this share is rounding

@@ -16,17 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.result import State, Value
 from princomp.solvers.dictionary_blocks import Terms, on_spheres
 from princomp.solvers.limited_memory import direction, useful
 from princomp.solvers.scatter import Factored
-
-Array = NDArray[Any]
 
 # Block sweeps before the second phase: long steps from the start lead to poorer minima.
 SWEEPS = 100

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp import certificates
 from princomp._compiled import kernels
+from princomp._typing import Array
 from princomp.penalties import L1, Penalty
 
-Array = NDArray[Any]
 Prox = Callable[[Array, int, float], Array]  # (v, column, step) -> minimiser of 1/2 |z - v|^2 + step h(z)
 
 MAX_SWEEPS = 100  # over fixed products; the rest comes in the next step

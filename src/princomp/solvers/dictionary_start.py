@@ -6,19 +6,15 @@ R, of at most p rows, and `recover` gives the codes of X.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.penalties import Penalty
 from princomp.result import Value
 from princomp.solvers.dictionary import SWEEPS, begin, exchange
 from princomp.solvers.dictionary_blocks import Terms, on_spheres
 from princomp.solvers.leading import roughly
 from princomp.solvers.scatter import Factored
-
-Array = NDArray[Any]
 
 START_TOL = 1e-4  # of the singular vectors to start from
 START_ITERATIONS = 200

@@ -6,15 +6,11 @@ smaller side: of X'X (p, p), or of XX' (n, n), which has the same nonzero eigenv
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._threads import interruptible
+from princomp._typing import Array
 from princomp.data import Centered, budget, statistics
-
-Array = NDArray[Any]
 
 # LAPACK finds a few eigenvectors faster one by one, many faster by divide and conquer.
 FEW = 0.2

@@ -17,15 +17,12 @@ negative have local maxima even on given features: they are looked for from each
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._compiled import kernels
+from princomp._typing import Array
 from princomp.solvers.deflation import Deflated
-
-Array = NDArray[Any]
 
 HELPS = 1e-10  # of the variance: an exchange that gains less is left
 SMALL = 1e-8  # a loading below this is judged as if it were this

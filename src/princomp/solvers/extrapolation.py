@@ -6,12 +6,9 @@ cancel best; the next point is the same combination of the images. Whoever asks 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from princomp._typing import Array
 
 # Steps to look back on. Components under an l1 penalty took up to 13 % more steps with 3, as many with 4 to 12; EM as
 # many with any of these (200 x 30 to 1000 x 15, a tenth to 0.4 of the cells missing).

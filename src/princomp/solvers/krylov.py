@@ -15,15 +15,13 @@ leave.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.result import State, Value
 from princomp.solvers.eigh import leading_eigenpairs
 
-Array = NDArray[Any]
 Operator = Callable[[Array], Array]
 
 # Few vectors per product waste memory traffic, many waste the polynomial degree on which convergence rests: eight are

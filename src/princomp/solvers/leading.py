@@ -20,16 +20,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp import certificates
+from princomp._typing import Array
 from princomp.certificates.left_out import BLOCK, MISS, SPARSE_BLOCK
 from princomp.data import Centered, statistics
 from princomp.result import Certificate, Result, Status, Value, run, warn
 from princomp.solvers import krylov
 from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
-
-Array = NDArray[Any]
 
 ATTEMPTS = 20
 TIE = 1e-6  # values this close, relatively, count as copies of one

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from princomp._typing import Array
+
 Fit = Callable[[Array, Any], tuple[Array, Any]]
 
 BEGINNINGS = (0.125, 0.02, 0.4)  # shares of the largest weight

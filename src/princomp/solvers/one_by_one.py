@@ -8,16 +8,14 @@ the search for the next one needs, which begins anew for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.result import State, Value
 from princomp.solvers.deflation import Deflated, deflated
 from princomp.solvers.scatter import Scatter
 
-Array = NDArray[Any]
 # (what is left of S, value) -> (what changes, variance of the component under way, its residual or infinity)
 Step = Callable[[Deflated, Value], tuple[Value, float, float]]
 

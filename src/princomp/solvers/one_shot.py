@@ -13,17 +13,14 @@ Found. Comput. Math. 2015).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.regression import soft, step_of_loadings, weights
 from princomp.result import State, Value
 from princomp.solvers.regression import objective
 from princomp.solvers.scatter import Scatter
-
-Array = NDArray[Any]
 
 STEPS = 10  # to a state
 

@@ -12,18 +12,15 @@ Anderson extrapolation (Walker & Ni, SIAM J. Numer. Anal. 2011) is taken when it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.reconstruction import Evaluate, Smooth, majorise, step_residual
 from princomp.certificates.reconstruction import any_loss as any_loss  # beside `squared_loss`
 from princomp.penalties import Penalty, Zero
 from princomp.result import State, Value
 from princomp.solvers.extrapolation import anderson, remember
-
-Array = NDArray[Any]
 
 MAX_STEPS = 1000  # after which a component is left where it is, so that the next can be found
 # F itself is known to this share of |X|^2.

@@ -21,11 +21,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._compiled import kernels
-
-Array = NDArray[Any]
+from princomp._typing import Array
 
 # Rows per pattern from which on a product for each pattern is faster than small loops for each row.
 ROWS_PER_PATTERN = 8

@@ -23,16 +23,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.result import State
 from princomp.solvers import probabilistic, probabilistic_em
 from princomp.solvers.probabilistic_em import Data, Hidden, Model
-
-Array = NDArray[Any]
 
 PATIENCE = 3  # a path ends after this many steps without a new best
 ROWS_PER_COLUMN = 4  # that relevance begins with

@@ -6,15 +6,11 @@ eigenproblem is that of the smaller side, X'DX (p, p) or D^1/2 XX' D^1/2 (n, n).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.data import Centered, budget, statistics
 from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
-
-Array = NDArray[Any]
 
 
 def weighted_eigenpairs(X: Centered, weight: Array, k: int) -> tuple[Array, Array]:

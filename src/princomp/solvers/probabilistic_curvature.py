@@ -21,13 +21,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.solvers import probabilistic
 from princomp.solvers.probabilistic import Posterior, Sums, triangle, unpacked
 from princomp.solvers.probabilistic_em import Data, Model, maximise, tile_rows
-
-Array = NDArray[Any]
 
 FIRST = "Gradient and likelihood come with the first product."
 # Products are in single precision, if so many cells are observed, and noise has this share of the largest component:

@@ -18,19 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.data import Centered, Rows, statistics
 from princomp.result import State, Value
 from princomp.solvers import probabilistic
 from princomp.solvers.extrapolation import anderson, remember
 from princomp.solvers.leading import roughly
 from princomp.solvers.probabilistic import Sums, unpacked
-
-Array = NDArray[Any]
 
 TILE_BYTES = 2**21
 TILE_ROWS = (64, 4096)

@@ -17,17 +17,15 @@ own variance resolves, a cluster of so few rows stays as it is, and starts that 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.data import Centered
 from princomp.result import State, Value
 from princomp.solvers.probabilistic import Posterior, Sums, posterior, sums
 from princomp.solvers.probabilistic_em import LEAST_NOISE, Model, at_floor, maximise, tile_rows
-
-Array = NDArray[Any]
 
 SLOWEST = 0.999  # ratio of gains, above which none is believed
 LEADING = 10  # principal directions that a start is mixed of

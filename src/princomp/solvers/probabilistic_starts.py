@@ -9,16 +9,13 @@ of the largest likelihood; where components pass through all cells of any data, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.result import State, Value
 from princomp.solvers import probabilistic_em
 from princomp.solvers.probabilistic_em import SAFETY, Data, Model
-
-Array = NDArray[Any]
 
 COLLAPSED = 1e-8  # noise of this share of the variance is on its way to none
 PATIENCE = (100, 4)  # steps of a later start: so many, or so many times those of the first

@@ -21,17 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.regression import soft, stationarity, weights
 from princomp.result import State, Value
 from princomp.solvers.regression_reduced import RANK, ReducedObjective
 from princomp.solvers.scatter import Part, Scatter
-
-Array = NDArray[Any]
 
 PLAIN_STEPS = 100  # proximal steps to a state, at the most
 NEWTON_STEPS = 8  # Newton steps to a state, at the most

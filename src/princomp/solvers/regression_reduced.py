@@ -11,15 +11,12 @@ are products of B with those rows and columns of S and of SS.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates.regression import soft
 from princomp.solvers.scatter import Part, Squares
-
-Array = NDArray[Any]
 
 # Newton steps taken too early end in worse minima: first proximal steps, until one gains less than this share of F.
 SLOW = 3e-6

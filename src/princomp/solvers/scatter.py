@@ -26,16 +26,14 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._compiled import kernels
 from princomp._threads import interruptible
+from princomp._typing import Array
 from princomp.data import Centered, budget, statistics
 from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
 from princomp.solvers.krylov import orthonormal
 from princomp.solvers.leading import roughly
-
-Array = NDArray[Any]
 
 MATRIX_SIDE = 4000  # up to this many features S is made in place of X, where it is smaller
 COPIED = 0.25  # of free memory, at the most, for a dense copy of the data: with it, products need no pass over them

@@ -6,15 +6,11 @@ components keep their digits.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._threads import interruptible
+from princomp._typing import Array
 from princomp.data import Centered, budget, statistics
-
-Array = NDArray[Any]
 
 QR_ROWS = 1024
 

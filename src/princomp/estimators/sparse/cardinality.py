@@ -8,8 +8,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.certificates import CardinalityCertificate
 from princomp.certificates.proof import scaled
 from princomp.certificates.remainder import ROUNDING, remainder, remainder_of_rows
@@ -22,8 +22,6 @@ from princomp.result import Certificate, Result
 from princomp.solvers import cardinality
 from princomp.solvers.exchange import Units
 from princomp.solvers.scatter import MATRIX_SIDE, Scatter
-
-Array = NDArray[Any]
 
 MOST_SQUARE = 2000  # columns up to which X'X is made, even if X is smaller: searching is quicker with it
 LEAST = float(np.finfo(np.float64).tiny)  # a bound below would have lost digits, and be none

@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._kinds import ANY, NONNEGATIVE, Kind, Numbers, Word
+from princomp._typing import Array
 from princomp.certificates import CardinalityCertificate
 from princomp.certificates.proof import PROVED, relative_gap, restriction
 from princomp.result import Certificate
 from princomp.solvers.deflation import Kind as Deflation
-
-Array = NDArray[Any]
-
 
 BOUNDS_MEAN = (
     "A bound holds for these data, and for a component given those before it: together other components may explain "

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp import certificates
+from princomp._typing import Array
 from princomp.estimators.sparse.penalised import StoppedError, counts, refuse_checkpoint, stopped_search, warn_if_missed
 from princomp.estimators.sparse.problem import Found, Listener, Problem
 from princomp.result import Result, Value, measured
 from princomp.solvers import constrained
 from princomp.solvers.nonzeros import loosest_bound
-
-Array = NDArray[Any]
 
 
 def solve(problem: Problem) -> Found:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.estimators.sparse.penalised import weigh_and_fit
 from princomp.estimators.sparse.problem import Found, Problem
 from princomp.penalties import as_penalty
@@ -17,8 +16,6 @@ from princomp.solvers import dictionary_start as begin
 from princomp.solvers.dictionary import dictionary
 from princomp.solvers.dictionary_blocks import Terms
 from princomp.solvers.scatter import MATRIX_SIDE, Data, Factored, Passes, factor
-
-Array = NDArray[Any]
 
 
 def solve(problem: Problem) -> Found:

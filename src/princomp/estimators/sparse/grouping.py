@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.penalties.groups import as_groups, disjoint
-
-Array = NDArray[Any]
 
 
 def labels(groups: Any, p: int) -> Array | None:

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from princomp._typing import Array
 from princomp._warn import warn
 from princomp.estimators.sparse.grouping import labels, used
 from princomp.estimators.sparse.problem import Problem
 from princomp.result import Result, Status
 from princomp.solvers.nonzeros import loosest_alpha
-
-Array = NDArray[Any]
 
 SHARE = 0.1  # of alpha_max, if nothing else is asked for
 # In the search for a number of nonzeros; a fit that starts from another costs a fifth.

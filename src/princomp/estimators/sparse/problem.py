@@ -8,13 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from princomp._typing import Array
 from princomp.data import Centered, statistics
 from princomp.result import Callback, Result, State, asks_to_stop
 from princomp.solvers.scatter import MATRIX_SIDE, Data, Matrix, Passes, Scatter, of_rows
-
-Array = NDArray[Any]
 
 
 @dataclass

@@ -6,17 +6,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from princomp._threads import single_blas_thread
+from princomp._typing import Array
 from princomp.certificates import regression_stationarity
 from princomp.estimators.sparse.penalised import weigh_and_fit
 from princomp.estimators.sparse.problem import Found, Problem
 from princomp.result import Result, measured
 from princomp.solvers import amanpg, one_shot, regression
 from princomp.solvers.scatter import Data, of_array
-
-Array = NDArray[Any]
 
 STEPS = 10  # of A-ManPG to a state
 RIDGE = 1e-6  # of the leading eigenvalue, if nothing else is asked for
