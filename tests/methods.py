@@ -1,0 +1,73 @@
+"""The methods, listed once, each with a small problem: what all of them promise is tested over this list.
+
+A method is an estimator with the parameters that make it work in one way. A new one is one entry here; the tests in
+`test_methods.py` then ask of it what they ask of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import princomp
+from helpers import data_with_spectrum
+
+K = 2
+TABLE = data_with_spectrum(60, 12, np.geomspace(9, 0.5, 12), seed=3, offset=3.0)
+OTHER = TABLE[:, [1, 4, 5]] @ np.diag([1.0, -2.0, 0.5]) + np.random.default_rng(5).normal(size=(60, 3))
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to use an estimator.
+
+    ``tight`` are parameters that give ten digits; ``refuses`` has, by storage, what the sentence says where a method
+    does not work there.
+    """
+
+    estimator: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    tight: Mapping[str, Any] = field(default_factory=dict)
+    allows_missing: bool = False
+    iterates: bool = True  # has steps: calls back, can be stopped, leaves checkpoints
+    two_tables: bool = False
+    from_covariance: bool = True
+    refuses: Mapping[str, str] = field(default_factory=dict)
+
+    def make(self, **more):
+        """The estimator, not fitted."""
+        return getattr(princomp, self.estimator)(K, **{"random_state": 0, **self.parameters, **more})
+
+    def fit(self, X, **more):
+        """The estimator, fitted to X."""
+        model = self.make(**more)
+        return model.fit(X, OTHER) if self.two_tables else model.fit(X)
+
+
+METHODS = {
+    "pca, eigh": Method("PCA", {"solver": "eigh"}, iterates=False),
+    "pca, svd": Method("PCA", {"solver": "svd"}, iterates=False, from_covariance=False),
+    "pca, krylov": Method("PCA", {"solver": "krylov"}, {"tol": 1e-10}, from_covariance=False),
+    "pca, optimize": Method("PCA", {"solver": "optimize"}, {"tol": 1e-10}, from_covariance=False),
+    "probabilistic, closed form": Method("ProbabilisticPCA", {"method": "closed-form"}, iterates=False),
+    "probabilistic, em": Method(
+        "ProbabilisticPCA", {"method": "em"}, {"tol": 1e-14}, allows_missing=True, from_covariance=False
+    ),
+    "mixture": Method(
+        "ProbabilisticPCAMixture",
+        {"n_clusters": 2},
+        {"tol": 1e-12, "max_iter": 20_000},
+        allows_missing=True,
+        from_covariance=False,
+    ),
+    "sparse, cardinality": Method("SparsePCA", {"nonzeros": 3}),
+    "sparse, regression": Method("SparsePCA", {"formulation": "regression", "alpha": 20.0}, {"tol": 1e-10}),
+    "sparse, dictionary": Method("SparsePCA", {"formulation": "dictionary", "alpha": 2.0}, {"tol": 1e-10}),
+    "sparse, constrained": Method("SparsePCA", {"formulation": "constrained", "bound": 1.5}, {"tol": 1e-10}),
+    "cca": Method(
+        "SparseCCA", {"alpha_x": 0.05, "alpha_y": 0.05}, {"tol": 1e-10}, two_tables=True, from_covariance=False
+    ),
+}
