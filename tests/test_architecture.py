@@ -19,7 +19,7 @@ SOURCE = ROOT / "src"
 
 # From the ground up. A module may import its own floor and the floors below, whether at the top or inside a function.
 FLOORS = (
-    ("_version", "_threads", "_atomic", "_text", "_warn", "_kinds", "_compiled"),
+    ("_version", "_threads", "_atomic", "_text", "_typing", "_warn", "_kinds", "_compiled"),
     ("losses", "penalties", "manifolds", "kernels", "data"),
     ("result", "checkpoint", "progress"),
     ("certificates",),
