@@ -18,7 +18,7 @@ FITS = {
     "optimize": PCA(3, solver="optimize"),
     "sparse, by number": SparsePCA(3, nonzeros=4),
     "sparse, dictionary": SparsePCA(3, formulation="dictionary", alpha=0.1),
-    "sparse, regression": SparsePCA(3, formulation="regression", alpha=0.1, tol=1e-8),
+    "sparse, regression": SparsePCA(3, formulation="regression", alpha_share=0.01, tol=1e-8),
     "sparse, constrained": SparsePCA(3, formulation="constrained"),
     "probabilistic, closed form": ProbabilisticPCA(3),
     "probabilistic, EM": ProbabilisticPCA(3, method="em"),
