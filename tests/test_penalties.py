@@ -292,6 +292,19 @@ def test_steps_are_the_same_compiled_or_not(plain):
     assert not ends[0][0][layout.owner == 5].any()
 
 
+def test_the_gap_is_that_of_its_definition():
+    """After one sweep from anywhere: with groups on their bounds, and inside them although not zero."""
+    (groups, p), rng = SHAPES["windows"], np.random.default_rng(0)
+    layout, w, bounds = lay_out(groups, p), rng.normal(size=p), rng.uniform(0.5, 4, len(groups))
+    parts = 0.3 * rng.normal(size=len(layout.indices))
+    z, outside, gap = group_prox.answer(layout, w, bounds, np.ones(len(groups), dtype=bool), parts)
+    np.testing.assert_allclose(w - np.bincount(layout.indices, parts), z, atol=1e-14)
+    norms = np.array([np.linalg.norm(z[group]) for group in groups])
+    assert outside.any()
+    assert (norms[~outside] > 0).any()
+    assert gap == pytest.approx(bounds @ norms - parts @ z[layout.indices], rel=1e-12)
+
+
 # --- what zeros look like -----------------------------------------------------------------------
 
 

@@ -151,12 +151,19 @@ def test_a_search_keeps_to_its_budget():
 
     found = loosest_alpha(never, [100, 100, 100], 1.0, max_fits=17)
     assert found.fits == len(fits) <= 17 + 4 + 17 // 2
+    assert loosest_alpha(lambda alpha, start: (np.array([3]), None), [3], 1.0).fits == 1 + 4  # any weight will do
 
 
 @pytest.mark.parametrize("target", [1, 4, 9])
 def test_the_loosest_bound_lies_just_below_the_next_entry(target):
-    edges = np.arange(1, 10) ** 1.5  # from each of these bounds on there is one more
-    bound, nonzeros, left = loosest_bound(lambda bound: (int((edges <= bound).sum()), bound), target, 1.0, 31.0)
+    edges, trials = np.arange(1, 10) ** 1.5, []  # from each of these bounds on there is one more
+
+    def count(bound):
+        trials.append(bound)
+        return int((edges <= bound).sum()), bound
+
+    bound, nonzeros, left = loosest_bound(count, target, 1.0, 31.0)
+    assert len(trials) <= 12  # a bound that is right need not be known to more than two digits
     assert nonzeros == target
     assert left == bound
     assert 0.98 * min((target + 1) ** 1.5, 31.0) <= bound < (target + 1) ** 1.5

@@ -49,11 +49,12 @@ def test_the_residual_is_the_largest_once_the_last_component_can_tell_its_own():
 
 
 def test_what_is_not_begun_is_zero_and_what_is_under_way_is_shown():
-    first, *_ = one_by_one.one_by_one(Matrix(S), start(), eigenvector, k=K, kind="schur")
+    first, *_, last = one_by_one.one_by_one(Matrix(S), start(), eigenvector, k=K, kind="schur")
     under_way = np.eye(len(S))[2]
     V = one_by_one.components(first.value, 3, under_way)
     assert (np.column_stack([under_way, np.zeros((len(S), 2))]) == V).all()
     assert not one_by_one.components(first.value, 3, None).any()
+    assert (one_by_one.components(last.value, K, under_way) == last.value["found"]).all()  # there is no room for it
 
 
 def test_any_state_can_be_continued_to_the_same_answer():
