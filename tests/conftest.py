@@ -68,6 +68,36 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.line(f"{code:<{widths[0]}}  {given:<{widths[1]}}  {observed}  {outcome}".rstrip())
 
 
+# --- one engine of each kind ------------------------------------------------------------------------
+# A Dask cluster and a Spark session are started once in a run: of the test processes that run side by side one gets all
+# tests that need Dask, and one all that need Spark. They are known by their names.
+
+ENGINES = {"dask_client": ("dask", "test_passes.py", "test_wrapped.py", "test_sparse_workers.py"), "spark": ("spark",)}
+
+
+def engine_of(nodeid):
+    """The fixture of the engine that a test is about, or None."""
+    return next((name for name, words in ENGINES.items() if any(word in nodeid.lower() for word in words)), None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByEngine(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return engine_of(nodeid) or nodeid.partition("[")[0]
+
+    return ByEngine(config, log)
+
+
+@pytest.fixture(autouse=True)
+def _named_after_its_engine(request):
+    for name, words in ENGINES.items():
+        if name in request.fixturenames and engine_of(request.node.nodeid) != name:
+            pytest.fail(f"name this test after one of {', '.join(words)}, or add its file to ENGINES", pytrace=False)
+
+
 # --- a Dask cluster of two processes --------------------------------------------------------------
 
 
