@@ -180,6 +180,7 @@ COMPONENTS = {  # name: (is it there?, what installs it)
     "java": (_has_java, "sudo apt-get install default-jre-headless (or: brew install openjdk@17)"),
     "chromium": (lambda: chromium_path() is not None, "sudo apt-get install chromium (or: brew install chromium)"),
     "pyspark": (lambda: _has_module("pyspark"), 'pip install "princomp[spark]"'),
+    "grpc": (lambda: _has_module("grpc"), 'pip install "princomp[spark]"'),
     "dask": (lambda: _has_module("dask", "distributed"), 'pip install "princomp[dask]"'),
     "pandas": (lambda: _has_module("pandas"), "pip install pandas"),
     "polars": (lambda: _has_module("polars"), "pip install polars"),
