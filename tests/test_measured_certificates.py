@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from princomp import PCA, ProbabilisticPCAMixture, SparsePCA, certificates
 from princomp.certificates import likelihood
+from princomp.certificates.constrained import own_residuals
 from princomp.data import Centered, as_rows
 from princomp.estimators.sparse import constrained, dictionary, regression
 from princomp.estimators.sparse_cca import SparseCCA
@@ -22,6 +23,7 @@ from princomp.penalties import L1, Zero
 from princomp.result import measured
 from princomp.solvers import canonical as canonical_solver
 from princomp.solvers import constrained as constrained_solver
+from princomp.solvers import one_by_one
 from princomp.solvers import optimize as optimize_solver
 from princomp.solvers import probabilistic_mixture as mixture_solver
 
@@ -195,6 +197,19 @@ def of_mixture(X, mixture, W=None):
     return (after - before) / X.size
 
 
+def of_cardinality(Z, sparse, V=None):
+    """How far each component is from an eigenvector of what those before it leave, on its own features."""
+    V = sparse.result_.value["V"] if V is None else V
+    S, worst = Z.T @ Z, 0.0
+    for j, v in enumerate(V.T):
+        B = V[:, :j]
+        left = S - S @ B @ np.linalg.solve(B.T @ S @ B, B.T @ S) if j else S
+        used = v != 0
+        part, height = (left @ v)[used], v @ left @ v
+        worst = max(worst, np.linalg.norm(part - height * v[used]) / height)
+    return worst
+
+
 # --- what is reported is what data and answer say --------------------------------------------------
 
 SPARSE = {
@@ -203,8 +218,9 @@ SPARSE = {
     "amanpg": (partial(SparsePCA, K, formulation="regression", solver="amanpg", max_iter=5000), of_regression),
     "one-shot": (partial(SparsePCA, K, formulation="regression", solver="one-shot", max_iter=5000), of_regression),
     "constrained": (partial(SparsePCA, K, formulation="constrained"), of_constrained),
+    "cardinality": (partial(SparsePCA, K, nonzeros=4), of_cardinality),
 }
-FACTOR = {"dictionary": "D", "constrained": "V"}  # where it is not B
+FACTOR = {"dictionary": "D", "constrained": "V", "cardinality": "V"}  # where it is not B
 
 
 def assert_the_same(reported, expected, rounding=3e-8):
@@ -247,6 +263,8 @@ def forged(method, Z, sparse):
     if method == "constrained":
         how = {"bounds": sparse.alpha_, "squares": np.diag(S)}
         return certificates.constrained_stationarity(lambda V: S @ V, changed, **how).max()
+    if method == "cardinality":
+        return own_residuals(lambda V: S @ V, changed, "schur")[1].max()
     A, fixed = value["A"], method == "one-shot"
     ridge = 1e-6 * np.linalg.eigvalsh(S)[-1]
     how = {"alpha": sparse.alpha_, "ridge": ridge, "fixed": fixed}
@@ -453,3 +471,17 @@ def test_a_search_for_nonzeros_is_measured_once(formulation, monkeypatch):
     sparse = SparsePCA(K, formulation=formulation, nonzeros=4, random_state=0).fit(table())
     assert sparse.certificate_.holds
     assert len(calls) == 1
+
+
+def test_cardinality_does_not_take_the_solvers_word(monkeypatch):
+    """The variances that a certificate states are those of the answer, whatever the search kept of them."""
+    finished = one_by_one.finished
+
+    def boasting(A, value, v, height, *more):
+        return finished(A, value, v, height, *more) | {"captured": np.append(value["captured"], 2 * height)}
+
+    monkeypatch.setattr(one_by_one, "finished", boasting)
+    Z = centred(table())
+    sparse = SparsePCA(1, nonzeros=4, random_state=0).fit(table())
+    v = sparse.components_[0]
+    assert np.isclose(sparse.certificate_.lower[0], v @ Z.T @ Z @ v / (N - 1), rtol=1e-12)

@@ -1305,6 +1305,8 @@ def assert_nothing_but(path, *models):
 
 
 @posix
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # raised within open, it leaves nobody to close it
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_P2_an_exception_at_any_moment_leaves_the_old_file(model, large, path, observe):
     class Interrupted(Exception):
         pass

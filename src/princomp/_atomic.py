@@ -20,9 +20,8 @@ def atomic_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
     """
     target = Path(path)
     part = target.with_name(f".princomp-{secrets.token_hex(8)}.part")
-    file = part.open("xb")
     try:
-        with file:
+        with part.open("xb") as file:  # within: a signal may come when the file is there, but not yet named here
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -65,6 +65,19 @@ def constrained_stationarity(
     return lengths
 
 
+def own_residuals(gram: Operator, V: Array, kind: str) -> tuple[Array, Array]:
+    """Return v'Sv of each component (k,), S being what those before it leave, and how far it is from an eigenvector.
+
+    That is |(Sv - (v'Sv) v) on the features of v| / v'Sv: 0 means that no other weights of the same features do better
+    nearby.
+    """
+    images, _, _ = deflated_images(gram, V, kind)
+    heights = np.einsum("ij,ij->j", V, images)
+    inside = np.where(V != 0, images - V * heights, 0.0)
+    size = np.where(heights != 0, np.abs(heights), 1.0)
+    return heights, np.linalg.norm(inside, axis=0) / size
+
+
 def _step(z: Array, v: Array, bound: float) -> float:
     """Return the length of the step from v to a maximiser of z'v over C, and at least how far v is from C."""
     best = maximiser(z, bound)

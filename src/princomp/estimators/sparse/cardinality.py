@@ -11,6 +11,7 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.certificates import CardinalityCertificate
+from princomp.certificates.constrained import own_residuals
 from princomp.certificates.proof import scaled
 from princomp.certificates.remainder import ROUNDING, remainder, remainder_of_rows
 from princomp.data import statistics
@@ -18,7 +19,7 @@ from princomp.estimators.sparse.certificate import SparseCertificate, without_va
 from princomp.estimators.sparse.grouping import labels
 from princomp.estimators.sparse.penalised import counts
 from princomp.estimators.sparse.problem import Found, Problem
-from princomp.result import Certificate, Result
+from princomp.result import Certificate, Result, measured
 from princomp.solvers import cardinality
 from princomp.solvers.exchange import Units
 from princomp.solvers.scatter import MATRIX_SIDE, Scatter
@@ -52,7 +53,10 @@ def solve(problem: Problem) -> Found:
     )
     V = np.zeros((p, k))
     V[allowed] = cardinality.components(result.value, k)
-    certificate = _certificate(problem, result, how_many, proofs)
+    heights, residuals = own_residuals(problem.images, V, given["deflation"])
+    if result.status:  # all components are there
+        result = measured(result, float(residuals.max()))
+    certificate = _certificate(problem, result, heights, how_many, proofs)
     objective = float(problem.squares_as_given(result.objective))
     return Found(V, {"V": V}, objective, replace(result, certificate=certificate))
 
@@ -225,14 +229,17 @@ def _at_least(upper: Any) -> Any:
     return np.where(np.abs(upper) < LEAST, LEAST, upper)[()]
 
 
-def _certificate(problem: Problem, result: Result, how_many: Array | float, proofs: _Proofs) -> SparseCertificate:
+def _certificate(
+    problem: Problem, result: Result, heights: Array, how_many: Array | float, proofs: _Proofs
+) -> SparseCertificate:
+    """Return what is known of each component; ``heights`` are their variances, measured, times the freedom."""
     value, k = result.value, problem.k
     done = len(value["captured"])
     lower, upper, seconds = np.zeros(k), np.full(k, np.inf), np.zeros(k)  # infinite for what is not done
     nodes, features = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64)
     seconds[:done], nodes[:done] = value["seconds"], value["nodes"]
-    lower[:done] = problem.squares_as_given(value["captured"] / problem.freedom)
-    upper[:done] = _at_least(problem.squares_as_given(value["upper"] / problem.freedom))
+    lower[:done] = problem.squares_as_given(heights[:done] / problem.freedom)
+    upper[:done] = _at_least(problem.squares_as_given(np.maximum(value["upper"], heights[:done]) / problem.freedom))
     for j, proof in proofs.kept.items():
         lower[j], upper[j] = proof.lower, proof.upper
     if isinstance(how_many, float):
