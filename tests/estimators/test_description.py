@@ -144,7 +144,8 @@ def test_loadings_as_a_file():
 
 def test_numbers_for_programs_are_json():
     for name in CASES:
-        json.dumps(describe(fitted(name)[0]).facts, allow_nan=False)
+        facts = describe(fitted(name)[0]).facts
+        assert json.loads(json.dumps(facts, allow_nan=False)) == facts
 
 
 def test_only_what_is_fitted_is_described():
