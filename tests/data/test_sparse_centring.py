@@ -41,7 +41,7 @@ def test_errors_stated_for_sparse_data_far_from_zero_are_no_smaller_than_they_ar
     true = np.linalg.svd(exact.astype(float), compute_uv=False)[:4] ** 2 / (shape[0] - 1)
     assert found.certificate_.holds
     assert (np.abs(found.explained_variance_ - true) <= found.certificate_.details["error"] + 8 * EPS * true).all()
-    if solver == "krylov":
+    if solver == "krylov" or shape[0] < shape[1]:
         assert found.certificate_.details["floor"].max() <= 1e-12 * (1 + offset / 10) * true[0]
 
 

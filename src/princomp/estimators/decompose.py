@@ -24,6 +24,7 @@ from princomp.solvers import eigh, leading, optimize, svd
 from princomp.solvers.signs import signs
 
 SMALL_SIDE = 500  # up to which a singular value decomposition costs nothing (0.1 s)
+DENSE_SHARE = 0.1  # of free memory, that rows with a large mean may take when they are filled in
 SVD_WORK = 2e10  # multiplications that a singular value decomposition may take where "eigh" loses digits: some seconds
 
 # Smaller sides up to which "eigh" is faster than "krylov", by what a pass costs at least. Ten components of 8000 rows
@@ -177,6 +178,8 @@ def by_eigh(problem: Problem) -> Spectrum:
     n, p = X.shape
     if n >= p:
         return by_eigh_of_scatter(statistics.scatter(X), k, problem.total, problem.tol)
+    if certificates.taken_off(X) > problem.total and 8.0 * n * p <= DENSE_SHARE * budget.available_bytes():
+        X = X.in_dense_tiles()  # in XX' the squares of such a mean would cancel; few cells of it are 0
     values, V, K = eigh.eigh_of_rows(X, k)
     # XX' has the eigenvalues of X'X, and the scores are its eigenvectors.
     scores = statistics.scores(X, V) / np.sqrt(np.where(values > 0, values, 1.0))
