@@ -148,10 +148,7 @@ def _once(solver: Solver, X: Any, k: int, objective: Objective, row: Row) -> Non
 def markdown(rows: Sequence[Row], ours: str) -> str:
     """Table of one problem, fastest first, with times relative to ours."""
     reference = next(row.best for row in rows if row.solver == ours)
-    lines = [
-        "| solver | CPU seconds | times ours | captured / optimum | runs |",
-        "|---|---:|---:|---:|---:|",
-    ]
+    lines = ["| solver | CPU seconds | times ours | captured / optimum | runs |", "|---|---:|---:|---:|---:|"]
     for row in sorted(rows, key=lambda row: row.best):
         name = f"**{row.solver}**" if row.solver == ours else row.solver
         if row.failure:

@@ -114,11 +114,7 @@ def solvers(slow):
     return [
         Solver(OURS, fit_princomp),
         *(
-            Solver(
-                f"scikit-learn {name}",
-                partial(fit_sklearn, solver=name),
-                partial(sklearn_accepts, name, slow),
-            )
+            Solver(f"scikit-learn {name}", partial(fit_sklearn, solver=name), partial(sklearn_accepts, name, slow))
             for name in names
         ),
         Solver(BARE, fit_bare, lambda problem: "tall" in problem.tags),

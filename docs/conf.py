@@ -10,13 +10,7 @@ author = "The princomp developers"
 copyright = "2026, the princomp developers"
 version = release = installed_version("princomp")
 
-extensions = [
-    "myst_parser",
-    "numpydoc",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
-    "sphinx.ext.viewcode",
-]
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "benchmarks"]  # benchmarks: fragments that pages include
 
@@ -30,11 +24,7 @@ numpydoc_show_class_members = False  # the pages list what they want to list
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "princomp"
-html_theme_options = {
-    "navigation_with_keys": False,
-    "show_prev_next": False,
-    "secondary_sidebar_items": ["page-toc"],
-}
+html_theme_options = {"navigation_with_keys": False, "show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
 
 
 def _keep_bars(app, what, name, obj, options, lines):

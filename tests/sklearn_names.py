@@ -5,13 +5,7 @@ Only constructor parameters are renamed; nothing is computed here.
 
 import princomp
 
-SOLVERS = {
-    "auto": "auto",
-    "full": "svd",
-    "covariance_eigh": "eigh",
-    "arpack": "krylov",
-    "randomized": "krylov",
-}
+SOLVERS = {"auto": "auto", "full": "svd", "covariance_eigh": "eigh", "arpack": "krylov", "randomized": "krylov"}
 
 
 class PCA(princomp.PCA):

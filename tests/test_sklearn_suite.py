@@ -106,7 +106,7 @@ PCA_FAILURES = {  # test id: why ours differs
 }
 
 SPARSE_PCA_FAILURES = {
-    "test_initialization[42]": "wants the start back, by max_iter=0; ours takes no start, and one step at least",
+    "test_initialization[42]": "wants the start back, by max_iter=0; ours takes no start, and one step at least"
 }
 
 

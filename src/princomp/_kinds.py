@@ -4,8 +4,6 @@ Classes declare it of their own attributes, and model files hold nothing else: a
 leaves, a dataclass in ``_kinds`` what its annotations do not say. Those that they are derived from have their say too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real

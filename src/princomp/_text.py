@@ -1,7 +1,5 @@
 """Names that come with data, made harmless for a terminal, a sentence, a spreadsheet; and numbers in words."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

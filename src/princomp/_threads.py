@@ -1,7 +1,5 @@
 """Threads and BLAS: the one place that decides how many threads run, and that keeps long calls interruptible."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator

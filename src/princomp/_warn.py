@@ -1,7 +1,5 @@
 """Warnings that point at the user's line, however deep the code is that has something to say."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 

@@ -1,7 +1,5 @@
 """Checkpoints: the small state of an unfinished run in a file, written so that it is there whole or not at all."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 import time

@@ -11,8 +11,6 @@ What a manifold must provide, for a point ``A`` on it and a matrix ``D`` like it
     are.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Protocol
 

@@ -5,8 +5,6 @@ its meaning differ the meaning is done: columns, not rows, are centred and scale
 step sizes are at most 1 / L; ``x`` is the orthonormal factor A, and scores are ``z @ loadings``.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -4,8 +4,6 @@ scikit-learn's protocol (1.9, experimental) may change without notice: everythin
 nothing where the installed version does not have it.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator

@@ -335,12 +335,7 @@ TABLES = {
         {"b": ["2", "true", "5"]},
         ["Left out the column b, though most of it is numbers: the stream, line 3 holds 'true'."],
     ),
-    "a;b\n1,5;2\n-2,25;NA\n": (
-        ("a", "b"),
-        [[1.5, 2], [-2.25, NAN]],
-        {},
-        ["Numbers were read with a decimal comma."],
-    ),
+    "a;b\n1,5;2\n-2,25;NA\n": (("a", "b"), [[1.5, 2], [-2.25, NAN]], {}, ["Numbers were read with a decimal comma."]),
     "1.5,2\n3,\n": (
         None,
         [[1.5, 2], [3, NAN]],

@@ -4,8 +4,6 @@
 that are their own twins (`kernel_or_itself`) are there in any case.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from functools import cache

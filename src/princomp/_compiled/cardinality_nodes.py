@@ -5,8 +5,6 @@ largest (one fewer where i is such a column itself), never its own. The choice y
 <y, q> - mu/2 |y|^2 over 0 <= y <= 1, sum y = count. Twin: `princomp.solvers.cardinality_bounds.row_sums_twin`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from princomp._compiled import kernel

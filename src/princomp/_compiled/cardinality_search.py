@@ -3,8 +3,6 @@
 Twins: `princomp.solvers.exchange.Units.truncated` with products, and `princomp.solvers.exchange.exchange`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from princomp._compiled import kernel

@@ -4,8 +4,6 @@ Row i minimises 1/2 d'Q d - p_i'd + sum_j alpha_j |d_j|. A row stays in register
 done, and a coordinate that stays zero costs nothing. Twin: `princomp.solvers.dictionary_blocks.column_sweeps`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from princomp._compiled import kernel

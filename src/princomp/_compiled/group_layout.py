@@ -1,7 +1,5 @@
 """How overlapping groups are laid out: apart from `group_prox`, which loads numba."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

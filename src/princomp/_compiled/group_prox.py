@@ -3,8 +3,6 @@
 Groups that are not live and features where w is 0 take no part; parts are 0 there.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

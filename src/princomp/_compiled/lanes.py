@@ -4,8 +4,6 @@ LLVM makes scalar code of a loop over eight columns (it is unrolled before the v
 work on eight columns at a time say so: `load`, `spread`, `fused`, `store`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir

@@ -3,8 +3,6 @@
 M = W_o'W_o + noise I comes as its lower triangle, row by row. Twin: `princomp.solvers.probabilistic.posteriors`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from princomp._compiled import kernel

@@ -4,8 +4,6 @@ Matrices with one row for each component, so that rows of S and SS are added to 
 `ReducedObjective.descend`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Eight columns of V and the same eight of the result lie side by side, in float32
 costs one line from memory. Twin: ``X.T @ (X @ V - b)``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -7,8 +7,6 @@ The step from A on a manifold, for a smooth H and a penalty f, is
 It is zero if and only if A is stationary (Chen, Ma, So & Zhang, SIAM J. Optim. 2020).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 A component maximises v'Sv over C = {|v|_2 = 1, |v|_1 <= bound}, S being what those before it leave (`remainder`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

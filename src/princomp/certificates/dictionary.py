@@ -1,7 +1,5 @@
 """The dictionary form of sparse PCA: how far from a stationary point."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from princomp._typing import Array

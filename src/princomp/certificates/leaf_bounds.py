@@ -1,7 +1,5 @@
 """The bound of a leaf of a proof, computed again from S: each kind of `princomp.certificates.proof` on its own."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from math import comb
 

@@ -9,8 +9,6 @@ Beta(b / 2, (d - b) / 2). So to a small probability belongs a cosine, to that an
 l <= x (1 + cosh(h)) / 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

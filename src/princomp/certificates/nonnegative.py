@@ -1,7 +1,5 @@
 """The best component without negative loadings, for few features: exactly, and a bound."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from princomp._typing import Array

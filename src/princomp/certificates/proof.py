@@ -26,8 +26,6 @@ lowered, by as much (and more: whoever rechecks has rounding too). No bound is f
 "hotelling" leaves is none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum

@@ -3,8 +3,6 @@
 Integers that wrap and complex numbers whose squares are negative would make false proofs.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any

@@ -1,7 +1,5 @@
 """The recheck of one proof: the vector, the tree, and the bound of each leaf, from the matrix alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

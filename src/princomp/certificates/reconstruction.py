@@ -7,8 +7,6 @@ there). The unit vector that minimises its sum with h is prox_h(L w - g), normal
 stationary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple

@@ -7,8 +7,6 @@ The objective, over A (p, k) with A'A = I and B (p, k), S = X'X, is
 and, for infinite ridge (B rescaled), F(A, B) = -2 tr(A'SB) + |B|^2 + sum_j alpha_j |B_j|_1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from princomp._typing import Array

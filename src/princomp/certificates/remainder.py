@@ -19,8 +19,6 @@ those after it, as far as these overlap with it. "schur" commutes with scaling o
 correlations may be looked at in place of covariances, which is better where scales differ much.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

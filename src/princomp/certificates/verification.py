@@ -5,8 +5,6 @@ which are forced in or out, the bounds, the residual. Numbers are compared to ni
 would be.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

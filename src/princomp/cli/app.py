@@ -1,7 +1,5 @@
 """The group of commands, and how each run ends."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

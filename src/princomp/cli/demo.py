@@ -1,7 +1,5 @@
 """``princomp demo``: the main job on bundled data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

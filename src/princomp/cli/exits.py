@@ -1,7 +1,5 @@
 """What goes wrong, in a sentence and a number: the exit codes of the command line."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager

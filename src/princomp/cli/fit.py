@@ -157,10 +157,7 @@ def _parameters(ctx: click.Context, method: Method, options: dict[str, Any]) -> 
     k = options["components"]
     if not method.takes(k):
         raise click.UsageError(f"-k {k} is not for the method {method.name}, which takes {method.counts}.", ctx)
-    return {name: options[name] for name in own} | {
-        "n_components": k,
-        "random_state": options["seed"],
-    }
+    return {name: options[name] for name in own} | {"n_components": k, "random_state": options["seed"]}
 
 
 def _read(options: dict[str, Any], log: Log) -> Any:

@@ -1,7 +1,5 @@
 """A folder of results that appear together, when all are complete."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import secrets

@@ -1,7 +1,5 @@
 """``princomp inspect``: what a model file holds."""
 
-from __future__ import annotations
-
 import json
 from math import isfinite
 from typing import Any

@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM: exceptions, so that what is temporary goes before the process does."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager

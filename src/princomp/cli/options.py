@@ -1,7 +1,5 @@
 """Options that commands share: sizes, counts of components, a configuration file."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

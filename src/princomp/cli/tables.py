@@ -1,7 +1,5 @@
 """Tables for files: CSV that a spreadsheet can open without running anything, or Parquet."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import IO, Any

@@ -1,7 +1,5 @@
 """``princomp transform``: scores of new data under a fitted model."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

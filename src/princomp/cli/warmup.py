@@ -1,7 +1,5 @@
 """``princomp warmup``: compile ahead of time."""
 
-from __future__ import annotations
-
 import time
 
 import click

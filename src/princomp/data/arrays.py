@@ -3,8 +3,6 @@
 Whatever a header claims is compared with the size of the file, and with the memory there is, before anything is read.
 """
 
-from __future__ import annotations
-
 import math
 import zipfile
 from collections.abc import Callable, Sequence

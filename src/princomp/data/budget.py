@@ -1,7 +1,5 @@
 """How much memory there is, so that a fit that cannot end is refused before it begins."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

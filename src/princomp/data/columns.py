@@ -1,7 +1,5 @@
 """Some columns of other rows, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows of a Dask array or frame: block functions run where the chunks are, and one sum of them comes back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any

@@ -1,7 +1,5 @@
 """CSV and its kin: which columns are numbers is known only at the end, so a second reading is made if a guess fails."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`read`: any supported file, or several, as `Rows`."""
 
-from __future__ import annotations
-
 import glob
 import os
 import re

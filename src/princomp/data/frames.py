@@ -1,7 +1,5 @@
 """Data frames of any library (pandas, polars, pyarrow ...) as one array with feature names, through narwhals."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Matrix Market files, ``.mtx``, read with NumPy: damaged ones make SciPy's own reader crash."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Rows of one NumPy array: any numeric dtype, order and strides, read-only or memory-mapped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from typing import Any

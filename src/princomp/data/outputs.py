@@ -1,7 +1,5 @@
 """What `Rows.map` gives back: one (n, width) array, or several, dense or CSR, put together from those of blocks."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

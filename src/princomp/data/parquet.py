@@ -1,7 +1,5 @@
 """Parquet files: types are known before, row groups are read batch by batch."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,14 +13,7 @@ from princomp._typing import Array
 from princomp.data.reading import DataError, File, Request, brief, naming, plural
 from princomp.data.rows import Rows
 from princomp.data.stored import Sink
-from princomp.data.tables import (
-    Texts,
-    check_names,
-    check_same,
-    described,
-    need_pyarrow,
-    text_notes,
-)
+from princomp.data.tables import Texts, check_names, check_same, described, need_pyarrow, text_notes
 
 BATCH_BYTES = 8 * 2**20
 BUFFER_BYTES = 16 * 2**20  # for all columns of a row group together

@@ -1,7 +1,5 @@
 """What all readers of files share: the request, errors that name the file, and files that must stay as they are."""
 
-from __future__ import annotations
-
 import os
 import stat
 import tempfile

@@ -1,7 +1,5 @@
 """Rows laid out in several shards: arrays, frames, ``.npy`` files, or callables that return an array or a frame."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from os import PathLike, fspath
 from typing import Any
@@ -75,13 +73,7 @@ class ShardRows(Rows):
     return the same rows each time, and should return something cheap to slice.
     """
 
-    def __init__(
-        self,
-        shards: Sequence[Any],
-        *,
-        block_rows: int | None = None,
-        block_bytes: int = BLOCK_BYTES,
-    ) -> None:
+    def __init__(self, shards: Sequence[Any], *, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES) -> None:
         self._shards: list[Any] = []  # arrays, paths and callables
         self._labels: Labels | None = None
         shapes, dtypes = [], []

@@ -1,7 +1,5 @@
 """From whatever the user has to `Rows`: one table."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -4,8 +4,6 @@ Only what Spark Connect has is used (`DataFrame.mapInArrow`, `toArrow`): state t
 and nothing asks for a SparkContext, an RDD or a pandas frame.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import operator
 import pickle

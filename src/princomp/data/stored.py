@@ -1,7 +1,5 @@
 """Rows stored as plain numbers in files, and a sink that keeps rows in memory while they are few, else in a file."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -4,8 +4,6 @@ The change is made where the blocks are: what a block function is given by wrapp
 block by block, on their own threads or workers, and what it returns is all that moves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -16,14 +16,7 @@ from princomp.datasets.matrices import (
     make_spiked,
 )
 from princomp.datasets.pitprops import Pitprops, load_pitprops
-from princomp.datasets.shapes import (
-    Circles,
-    HeightWeight,
-    SwissRoll,
-    make_circles,
-    make_height_weight,
-    make_swiss_roll,
-)
+from princomp.datasets.shapes import Circles, HeightWeight, SwissRoll, make_circles, make_height_weight, make_swiss_roll
 from princomp.datasets.tobamovirus import Tobamovirus, load_tobamovirus
 from princomp.datasets.wine import Wine, load_wine
 

@@ -1,7 +1,5 @@
 """What all data sets share: a readable repr, and one way to get a random generator."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Random matrices with known components: spikes, slow decay, planted supports, gross errors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -101,11 +99,7 @@ class Decay(Dataset):
 
 
 def make_decay(
-    n_samples: int = 200,
-    n_features: int = 50,
-    *,
-    power: float = 0.5,
-    random_state: RandomState = 0,
+    n_samples: int = 200, n_features: int = 50, *, power: float = 0.5, random_state: RandomState = 0
 ) -> Decay:
     """Make a matrix whose singular values fall slowly, as i^-power, with random directions.
 

@@ -3,8 +3,6 @@
 Applied Statistics 16(3), 225-236.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Point clouds on which plain PCA misleads: hidden groups, circles, a rolled-up sheet."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,11 +20,7 @@ class HeightWeight(Dataset):
 
 
 def make_height_weight(
-    n_samples: int = 400,
-    *,
-    slope: float = 0.8,
-    noise: float = 2.0,
-    random_state: RandomState = 0,
+    n_samples: int = 400, *, slope: float = 0.8, noise: float = 2.0, random_state: RandomState = 0
 ) -> HeightWeight:
     """Draw heights and weights of runners and weightlifters, and forget who is who.
 
@@ -90,11 +84,7 @@ class Circles(Dataset):
 
 
 def make_circles(
-    n_samples: int = 400,
-    *,
-    factor: float = 0.3,
-    noise: float = 0.05,
-    random_state: RandomState = 0,
+    n_samples: int = 400, *, factor: float = 0.3, noise: float = 0.05, random_state: RandomState = 0
 ) -> Circles:
     """Place points on two circles around the origin, of radius 1 and `factor`.
 
@@ -145,12 +135,7 @@ class SwissRoll(Dataset):
     sheet: Floats  # (n_samples, 2), the unrolled truth: length along the spiral, height
 
 
-def make_swiss_roll(
-    n_samples: int = 1000,
-    *,
-    noise: float = 0.0,
-    random_state: RandomState = 0,
-) -> SwissRoll:
+def make_swiss_roll(n_samples: int = 1000, *, noise: float = 0.0, random_state: RandomState = 0) -> SwissRoll:
     """Roll a sheet up: X = (t cos t, h, t sin t), t from 1.5 pi to 4.5 pi, h from 0 to 21.
 
     Two numbers describe each point, but no plane holds them: linear PCA needs all three.

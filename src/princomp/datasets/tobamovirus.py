@@ -4,8 +4,6 @@ Table as used by Ripley, Pattern Recognition and Neural Networks (1996), and by 
 Principal Component Analysis, J. R. Statist. Soc. B 61 (1999). The numbers are published measurements.
 """
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass
 from pathlib import Path

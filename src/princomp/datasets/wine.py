@@ -3,8 +3,6 @@
 The wine data, from the UCI Machine Learning Repository, https://doi.org/10.24432/C5PC7J, licence CC BY 4.0.
 """
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass
 from pathlib import Path

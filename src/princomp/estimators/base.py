@@ -1,7 +1,5 @@
 """The skeleton of all estimators: opening data, driving a fit to its end, keeping and using what it found."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Callable, Mapping, Sequence

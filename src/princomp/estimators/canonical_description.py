@@ -1,7 +1,5 @@
 """What canonical correlation says of itself: two sides, and pairs of scores."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

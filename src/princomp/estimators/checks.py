@@ -1,7 +1,5 @@
 """What users give, found to be what it should be, or refused in words: counts, numbers of components, values of X."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any

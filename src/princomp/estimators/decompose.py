@@ -1,7 +1,5 @@
 """From rows to a spectrum: which solver, in which units, and what it certifies."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -238,14 +236,7 @@ def by_optimize(problem: Problem) -> Spectrum:
         # A penalised objective has many local minima: begin at the plain components.
         undisturbed = replace(problem, drive=run, tol=1e-3, max_iter=100)
         starts = SOLVERS[choose_solver(*X.shape, k, X.rows.pass_seconds)](undisturbed).V.T
-    steps = partial(
-        optimize.optimize,
-        evaluate,
-        penalty=penalty,
-        concave=squared,
-        tol=problem.tol,
-        total=problem.total,
-    )
+    steps = partial(optimize.optimize, evaluate, penalty=penalty, concave=squared, tol=problem.tol, total=problem.total)
     begin, limit = optimize.start(starts), k * problem.max_iter
     result = problem.drive(steps, begin, tol=problem.tol, max_iter=limit, keep=("w", "component"))
     V = optimize.components(result.value, k).T

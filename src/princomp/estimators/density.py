@@ -1,7 +1,5 @@
 """Estimators that are models with a density: how likely data are, and what missing cells would be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Self
 

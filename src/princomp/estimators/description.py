@@ -5,8 +5,6 @@ something else (groups of samples, two sides) overrides `_describe` and `_descri
 for nothing else, so that a new method is shown everywhere as soon as it is there.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Explained variance of loadings that need not be orthogonal, by name, from the loadings V and S V alone."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 import numpy as np

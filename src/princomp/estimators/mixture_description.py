@@ -1,7 +1,5 @@
 """What a mixture says of itself: groups, each with components of its own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Principal component analysis."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from numbers import Integral
 from os import PathLike

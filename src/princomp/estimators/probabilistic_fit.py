@@ -1,7 +1,5 @@
 """From rows to a model of probabilistic PCA: closed form or EM, and how many components."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial

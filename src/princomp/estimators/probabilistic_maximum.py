@@ -4,8 +4,6 @@ EM ends; slope and curvature are then measured anew, from the rows and the model
 followed, and EM goes on from there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Mixtures of probabilistic PCA: groups of samples, each with a subspace of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial

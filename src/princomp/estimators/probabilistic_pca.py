@@ -1,7 +1,5 @@
 """Probabilistic PCA: a likelihood, a posterior, and an exact treatment of missing cells."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from os import PathLike

@@ -1,7 +1,5 @@
 """Probabilistic PCA of columns divided by their standard deviations, with likelihoods of the columns as they are."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Columns that no row has both of: how these vary together is not in the data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

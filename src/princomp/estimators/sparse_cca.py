@@ -1,7 +1,5 @@
 """Sparse canonical correlation analysis (Chen, Ma, Xue & Zou, INFORMS J. Optimization 2020)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, ClassVar, Self

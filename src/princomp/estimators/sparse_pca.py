@@ -1,7 +1,5 @@
 """Sparse principal component analysis."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module

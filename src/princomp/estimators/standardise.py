@@ -1,7 +1,5 @@
 """X centred, scaled, and in units in which squares neither overflow nor vanish."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

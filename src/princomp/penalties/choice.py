@@ -1,7 +1,5 @@
 """Choosing a penalty."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from princomp.penalties.groups import Groupings, Groups, Tree, as_groups, disjoint, nested

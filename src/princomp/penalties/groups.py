@@ -1,7 +1,5 @@
 """Penalties of groups of entries that do not meet, or that are nested."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -13,8 +13,6 @@ where nothing is about to vanish, converges quadratically. The answer is believe
     1/2 |z - prox|^2 <= gap = sum_g bound_g |z_g| - u_g'z_g.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

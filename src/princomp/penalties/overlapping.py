@@ -1,7 +1,5 @@
 """The penalty of groups that may overlap."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

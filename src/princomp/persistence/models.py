@@ -1,7 +1,5 @@
 """`save` and `load`: estimators as parameters and fitted attributes in a model file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from numbers import Integral
 from os import PathLike

@@ -8,8 +8,6 @@ and a field of a small object take their default then (a field without one canno
 ``optional``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, get_args, get_type_hints

@@ -16,8 +16,6 @@ known dataclass                ``{"object": [class, {field: value}]}``
 =============================  =====================================================================
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 `collect` takes what the model says of itself, cut to the size of a page; `render` makes the page of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path

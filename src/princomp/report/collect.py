@@ -1,7 +1,5 @@
 """What a report shows, as plain numbers and words: what a model says of itself, cut to the size of a page."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import platform

@@ -4,8 +4,6 @@ Three things keep it safe whatever names the data hold: Jinja2 escapes all text,
 its script element, and a content-security policy forbids every request.
 """
 
-from __future__ import annotations
-
 import base64
 import itertools
 import json

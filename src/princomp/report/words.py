@@ -1,7 +1,5 @@
 """How the report shows names that others chose."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -13,8 +13,6 @@ Without f, or on a Euclidean space, D is closed form; else its multiplier is fou
 (`princomp.certificates.canonical`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial

@@ -6,8 +6,6 @@ once where the other decision has a bound below the best value known; else the n
 The tree is kept: `princomp.certificates.verify` rechecks it without this module.
 """
 
-from __future__ import annotations
-
 import heapq
 import time
 import warnings

@@ -3,8 +3,6 @@
 Minimises -tr(A' Sxy B) + alpha_x sum_i |A_i| + alpha_y sum_i |B_i| over A' Sx A = B' Sy B = I, |A_i| the norms of rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

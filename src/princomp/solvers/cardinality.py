@@ -15,8 +15,6 @@ entries of the diagonal together. What "hotelling" leaves has negative eigenvalu
 diagonal has nothing; and any A is known but for rounding, which is added.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

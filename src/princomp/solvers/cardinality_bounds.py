@@ -251,13 +251,7 @@ class Improved(NamedTuple):
 
 
 def improve(
-    block: Block,
-    dual: Dual,
-    target: float,
-    *,
-    mu: float,
-    steps: int,
-    over: Callable[[], bool] = lambda: False,
+    block: Block, dual: Dual, target: float, *, mu: float, steps: int, over: Callable[[], bool] = lambda: False
 ) -> Improved:
     """Lower the bound from a given point until it is at most ``target``, or for a number of steps.
 

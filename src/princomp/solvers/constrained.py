@@ -10,8 +10,6 @@ Steps are lengthened, z'(Sv + push (Sv - Sv_before)), as long as that leads high
 the leading eigenvector of the deflated S, and the columns that its pivoted Cholesky decomposition would take first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 

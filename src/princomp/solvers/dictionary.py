@@ -12,8 +12,6 @@ Golub & Pereyra, SIAM J. Numer. Anal. 1973). A live column lies on its sphere, s
 as well and cost less: the second phase is descent over a product of spheres, without constraints.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -87,10 +85,7 @@ def dictionary(X: Factored, value: Value, *, terms: Terms) -> Iterator[State]:
     >>> X = Data(np.diag([5.0, 3.0, 1.0]))
     >>> terms = Terms.of(2, alpha=1.0)
     >>> result = run(
-    ...     partial(dictionary, X, terms=terms),
-    ...     start(X, 2, terms, np.random.default_rng(0)),
-    ...     tol=1e-6,
-    ...     max_iter=1000,
+    ...     partial(dictionary, X, terms=terms), start(X, 2, terms, np.random.default_rng(0)), tol=1e-6, max_iter=1000
     ... )
     >>> np.abs(result.value["D"]).round(6).tolist()
     [[4.0, 0.0], [0.0, 2.0], [0.0, 0.0]]

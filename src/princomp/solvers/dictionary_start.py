@@ -4,8 +4,6 @@ Where Y carries nothing but the ball, only X'X matters: any R with R'R = X'X may
 R, of at most p rows, and `recover` gives the codes of X.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from princomp._typing import Array
@@ -28,13 +26,7 @@ HUGE = 1e30  # a step that leaves nothing that is penalised
 
 
 def start(
-    X: Factored,
-    k: int,
-    terms: Terms,
-    rng: np.random.Generator,
-    *,
-    Y: Array | None = None,
-    D: Array | None = None,
+    X: Factored, k: int, terms: Terms, rng: np.random.Generator, *, Y: Array | None = None, D: Array | None = None
 ) -> Value:
     """Return the value before the first step.
 

@@ -4,8 +4,6 @@ Objective: maximise tr(V' S V) over orthonormal V (p, k), S = X'X of the centred
 smaller side: of X'X (p, p), or of XX' (n, n), which has the same nonzero eigenvalues.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from princomp._threads import interruptible

@@ -14,8 +14,6 @@ are best by the two-dimensional problem are tried in full, best first, until one
 negative have local maxima even on given features: they are looked for from each feature, too.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ Of points x_i and their images g(x_i) the combination is taken, with weights tha
 cancel best; the next point is the same combination of the images. Whoever asks decides whether it is taken.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from princomp._typing import Array

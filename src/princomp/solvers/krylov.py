@@ -12,8 +12,6 @@ a share of the leading one (GRADE), and those that are found for good are locked
 leave.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Limited-memory BFGS directions (Nocedal & Wright, Numerical Optimization, 2nd ed. 2006, algorithm 7.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

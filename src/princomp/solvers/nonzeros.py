@@ -10,8 +10,6 @@ Of all weights that leave as many nonzeros the smallest keep the most variance: 
 weights side by side. The numbers depend on all weights, so that only a fit with all of them right counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

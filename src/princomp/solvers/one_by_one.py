@@ -5,8 +5,6 @@ A value holds "found" (p, j), the components that are done; "left", "right" and 
 the search for the next one needs, which begins anew for each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

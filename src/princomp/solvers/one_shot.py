@@ -10,8 +10,6 @@ accelerated proximal gradient steps with restarts (Beck & Teboulle, SIAM J. Imag
 Found. Comput. Math. 2015).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

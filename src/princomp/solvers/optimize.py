@@ -9,8 +9,6 @@ there and L = 0 will do). Its sum with h is minimised in closed form, w = prox_h
 Anderson extrapolation (Walker & Ni, SIAM J. Numer. Anal. 2011) is taken when it lowers F further.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

@@ -14,8 +14,6 @@ A row that observes the cells o has, with r = x_o - mean_o and M = W_o'W_o + noi
     log p(x_o) = -1/2 (|o| log 2 pi + (|o| - k) log noise + log |M| + |r - W_o z|^2 / noise + |z|^2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple

@@ -19,8 +19,6 @@ each row tells ever more: of the turn of component i towards the direction j > i
 Where cells are missing half its logarithm, if it is positive, is charged too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 

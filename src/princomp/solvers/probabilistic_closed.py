@@ -4,8 +4,6 @@ Objective: maximise tr(V' X'D X V) over orthonormal V (p, k), D the weights of t
 eigenproblem is that of the smaller side, X'DX (p, p) or D^1/2 XX' D^1/2 (n, n).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from princomp._typing import Array

@@ -15,8 +15,6 @@ W c, which scores can nearly undo, are known less well, with x = |w|^2 / noise o
 about -1 and 0, and far from 0 where cells are plenty.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

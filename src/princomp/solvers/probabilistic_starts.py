@@ -6,8 +6,6 @@ ends where EM does, or as soon as the gain that it still promises does not lead 
 of the largest likelihood; where components pass through all cells of any data, of those in which noise is left, if any.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

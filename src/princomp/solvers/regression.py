@@ -17,8 +17,6 @@ F = sum_j b_j'S b_j - 2 a_j'S b_j + ridge |b_j|^2 + alpha_j |b_j|_1. So, before 
 the half of the components that lower F least is rotated at random, and what that leads to is taken if it is lower.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 
@@ -216,12 +214,7 @@ class _Walk:
         A = polar(value["SB"], value["A"])
         SA = self.scatter.apply(A, roughly=roughly)
         residual = stationarity(A, value["B"], SA, value["SB"], self.alpha, self.ridge)
-        return dict(value) | {
-            "A": A,
-            "SA": SA,
-            "residual": np.array(residual),
-            "iteration": value["iteration"] + 1,
-        }
+        return dict(value) | {"A": A, "SA": SA, "residual": np.array(residual), "iteration": value["iteration"] + 1}
 
     def _reduced(self, rows: Array, columns: Array, residual: float) -> ReducedObjective:
         rough = self._part(rows, True)

@@ -8,8 +8,6 @@ There A is eliminated: for given B the best A is polar(SB), which leaves
 are products of B with those rows and columns of S and of SS.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

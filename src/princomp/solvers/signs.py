@@ -1,7 +1,5 @@
 """Which of v and -v to take: the one rule for all components."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from princomp._typing import Array

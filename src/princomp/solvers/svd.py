@@ -4,8 +4,6 @@ Objective: minimise |X - XVV'|^2 over orthonormal V (p, k), X the centred data. 
 components keep their digits.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from princomp._threads import interruptible

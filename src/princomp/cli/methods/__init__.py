@@ -1,7 +1,5 @@
 """The methods of ``princomp fit``. A file here that defines ``METHOD`` is one: nothing else needs to be told."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """The cardinality formulation: most variance with few features, one component after the other, and how good that is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real

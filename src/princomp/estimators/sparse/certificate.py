@@ -1,7 +1,5 @@
 """How good components of few features are: the variance of each, and a bound that no other exceeds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, get_args

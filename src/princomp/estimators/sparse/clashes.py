@@ -1,7 +1,5 @@
 """Parameters that mean nothing together, and the formulation that they mean."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any

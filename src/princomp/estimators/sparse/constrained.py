@@ -1,7 +1,5 @@
 """The constrained formulation: most variance with |v|_2 = 1 and |v|_1 <= bound, one component after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 
@@ -22,11 +20,7 @@ def solve(problem: Problem) -> Found:
 
     def fit(bounds: Array, value: Value) -> Result:
         steps = partial(
-            constrained.constrained,
-            problem.scatter,
-            bounds=bounds,
-            tol=given["tol"],
-            kind=given["deflation"],
+            constrained.constrained, problem.scatter, bounds=bounds, tol=given["tol"], kind=given["deflation"]
         )
         return problem.drive(steps, value, tol=given["tol"])
 

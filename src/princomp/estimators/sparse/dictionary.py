@@ -1,7 +1,5 @@
 """The dictionary formulation: 1/2 |X - Y D'|^2 + alpha |D|_1, the columns of Y in a ball."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """What ``nonzeros`` counts where features enter in groups."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The weight of a penalty: given, as a share of the largest that does anything, or by the number of nonzeros."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral

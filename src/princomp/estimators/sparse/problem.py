@@ -1,7 +1,5 @@
 """What a formulation of sparse PCA is given, and what it gives back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The regression formulation: tr(B'SB) - 2 tr(A'SB) + ridge |B|^2 + sum_j alpha_j |B_j|_1, A'A = I."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
