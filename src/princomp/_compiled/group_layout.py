@@ -33,15 +33,7 @@ class Point(NamedTuple):
 
 
 def lay_out(groups: Sequence[Sequence[int]], p: int) -> Layout:
-    """Return the layout of groups of features 0 ... p - 1, in the order given: neighbours had better stand together.
-
-    Examples
-    --------
-    >>> from princomp._compiled.group_layout import lay_out
-    >>> layout = lay_out([[0, 1], [1, 2]], 3)
-    >>> layout.owner.tolist(), layout.by_feature.tolist(), layout.last.tolist()
-    ([0, 0, 1, 1], [0, 1, 2, 3], [1, 1])
-    """
+    """Return the layout of groups of features 0 ... p - 1, in the order given: neighbours had better stand together."""
     sizes = np.array([len(group) for group in groups])
     indices, owner = np.concatenate([np.array(group) for group in groups]), np.repeat(np.arange(len(sizes)), sizes)
     first, starts = np.zeros(len(sizes) + 1, dtype=np.int64), np.zeros(p + 1, dtype=np.int64)

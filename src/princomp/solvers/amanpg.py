@@ -121,30 +121,12 @@ def alternate(
     turn: Callable[[Array, Array], Array] | None = None,
     steps: int = 1,
 ) -> Iterator[State]:
-    """Yield states of falling F.
+    """Yield states of falling F, each with the residual of its own (A, B); ``iteration`` counts them.
 
-    Parameters
-    ----------
-    smooth : Smooth
-        H.
-    value : mapping
-        From `start`, or of an earlier state: "A", "B", "lowest" (the smallest a of either side's searches, the
-        constants of the bound on steps), "iteration".
-    sides : (Side, Side)
-        A's and B's.
-    gamma : float
-        Backtracking.
-    measure : callable, optional
-        (A, B) -> residual, instead of the absolute one of the module's docstring.
-    turn : callable, optional
-        (A, B) -> an A at which F is no higher, taken after each step.
-    steps : int
-        Steps to a state; ``iteration`` counts states.
-
-    Yields
-    ------
-    State
-        With the residual of its own (A, B).
+    ``value`` is from `start`, or of an earlier state, "lowest" in it being the smallest a of either side's searches,
+    the constants of the bound on steps. ``measure(A, B)``, if given, is the residual, instead of the absolute one of
+    the module's docstring; ``turn(A, B)`` an A at which F is no higher, taken after each step; a state is ``steps``
+    steps.
     """
     A, B, lowest, iteration = value["A"], value["B"], value["lowest"], int(value["iteration"])
     left, right = sides
@@ -190,19 +172,7 @@ def sparse_pca(
     is exact. H is linear in A; the step for A is one over the size of its gradient where B is about as large as the
     answer.
 
-    Parameters
-    ----------
-    scatter, value, alpha, ridge
-        As in `princomp.solvers.regression.block`.
-    gamma : float
-        Backtracking.
-    steps : int
-        Steps to a state; ``iteration`` counts states.
-
-    Yields
-    ------
-    State
-        ``value["A"]``, ``["B"]`` (p, k), ``["lowest"]``, ``["largest"]``, ``["iteration"]``.
+    ``scatter``, ``value``, ``alpha`` and ``ridge`` are those of `princomp.solvers.regression.block`.
     """
     on_fit, on_ridge = weights(ridge)
     largest = max(float(value["largest"]), np.finfo(float).tiny)

@@ -56,45 +56,13 @@ def prove(
 ) -> CardinalityCertificate:
     """Prove how good a sparse component is, and find a better one where there is one.
 
-    Parameters
-    ----------
-    S : (p, p) array
-        Symmetric matrix, or with ``data`` the (n, p) matrix X, S = X'X, which is not formed.
-    nonzeros : int
-        How many units the component may use.
-    support : sequence of int
-        Features of a good component, to begin with.
-    include, exclude : sequence of int
-        Features that are forced into the support (their loadings may still be 0), and out of it.
-    nonnegative : bool, default False
-        Whether loadings must not be negative.
-    groups : (p,) sequence of labels, optional
-        Features with the same label count as one unit, and enter together.
-    data : bool, default False
-        Whether X is given in place of S.
-    node_limit : int, optional
-        Subproblems to look into, at the most; the answer does not depend on the computer's speed.
-    time_limit : float, optional
-        Seconds.
-    callback : callable, optional
-        Called with a `State` after each node, whose residual is the gap; returning True stops the search.
-    certifies : str
-        What S is, in words, for the certificate.
-    rounding : float
-        By how much S may differ, in the spectral norm, from the matrix that the bounds are to hold for.
-
-    Returns
-    -------
-    CardinalityCertificate
-        With the best component found, an upper bound for all others, and the proof.
-
-    Examples
-    --------
-    >>> from princomp import datasets
-    >>> from princomp.solvers.branch_and_bound import prove
-    >>> proof = prove(datasets.load_pitprops().correlation, 4, support=[0, 1, 2, 3])
-    >>> proof.proved, proof.support, round(proof.lower, 6)
-    (True, (0, 1, 8, 9), 2.937479)
+    ``S`` (p, p) is symmetric, or with ``data`` the (n, p) matrix X, S = X'X, which is not formed. ``support`` are
+    features of a good component of at most ``nonzeros`` units, to begin with; those of ``include`` are forced into the
+    support (their loadings may still be 0), those of ``exclude`` out of it; features with the same label in ``groups``
+    (p,) count as one unit, and enter together. ``node_limit`` bounds the subproblems looked into, so that the answer
+    does not depend on the computer's speed, ``time_limit`` the seconds; ``callback`` gets a `State` after each node,
+    whose residual is the gap. S, which ``certifies`` names, may differ by ``rounding``, in the spectral norm, from the
+    matrix that the bounds are to hold for.
     """
     begin = time.monotonic()
     deadline = np.inf if time_limit is None else begin + time_limit

@@ -114,30 +114,10 @@ def cardinality(
 ) -> Iterator[State]:
     """Return an iterator of states that ascend, component after component (`one_by_one`).
 
-    Parameters
-    ----------
-    scatter : Scatter
-        S.
-    value : mapping
-        From `start`, or of an earlier state.
-    counts : (k,) array of int, or float
-        Units that each component may use; or the share of the leading eigenvalue that the fewest are to keep.
-    k : int
-        How many components.
-    units : Units
-        What is counted, and what is forced.
-    kind : {"schur", "projection", "generalised", "hotelling"}
-        Deflation.
-    largest : float
-        A bound on the eigenvalues of S, if known.
-    prover : callable, optional
-        Asked for a better bound, and a better component if there is one, before S is deflated by it.
-
-    Returns
-    -------
-    iterator of State
-        `components` gives the components. ``residual`` is infinite until the last is done, then the largest
-        |A_II v - (v'Av) v| / v'Av.
+    ``counts`` has the units that each of k components may use, (k,), or is the share of the leading eigenvalue that the
+    fewest are to keep; ``largest`` is a bound on the eigenvalues of S, if known. ``prover`` is asked for a better
+    bound, and a better component if there is one, before S is deflated by it. The residual of a state is infinite
+    until the last component is done, then the largest |A_II v - (v'Av) v| / v'Av.
     """
 
     def step(A: Deflated, value: Value) -> tuple[Value, float, float]:
@@ -388,21 +368,7 @@ def _residual(A: Deflated, v: Array) -> float:
 
 
 def upper_bound(A: Deflated, units: Units, count: int, largest: float = np.inf) -> float:
-    """Return a number that no component of so many units exceeds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from princomp.solvers.cardinality import upper_bound
-    >>> from princomp.solvers.deflation import deflated
-    >>> from princomp.solvers.exchange import Units
-    >>> from princomp.solvers.scatter import Matrix
-    >>> S = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]])
-    >>> none = np.zeros(3, dtype=bool)
-    >>> A = deflated(Matrix(S), "schur")
-    >>> [round(upper_bound(A, Units(None, none), count), 6) for count in (1, 2, 3)]
-    [2.0, 3.0, 3.062443]
-    """
+    """Return a number that no component of so many units exceeds."""
     p = len(A.diagonal)
     bounds = [largest]
     if A.shift == 0:

@@ -253,22 +253,9 @@ class Improved(NamedTuple):
 def improve(
     block: Block, dual: Dual, target: float, *, mu: float, steps: int, over: Callable[[], bool] = lambda: False
 ) -> Improved:
-    """Lower the bound from a given point until it is at most ``target``, or for a number of steps.
+    """Lower the bound from a given point until it is at most ``target``, for so many ``steps``, or until time is over.
 
-    Parameters
-    ----------
-    block : Block
-        The problem.
-    dual : Dual
-        Where to start.
-    target : float
-        A bound as low as this is enough.
-    mu : float
-        Smoothing to begin with.
-    steps : int
-        Bound on the number of steps.
-    over : callable
-        Tells whether time is up; asked at every step.
+    ``mu`` is the smoothing to begin with.
     """
     best = Improved(dual, dual_bound(block, dual), *smoothed(block, dual, mu)[3:], mu)
     smallest = LAST_MU * float(np.abs(block.S.diagonal()).max())

@@ -64,27 +64,10 @@ def constrained(
 ) -> Iterator[State]:
     """Return an iterator of states that ascend, component after component (`one_by_one`).
 
-    Parameters
-    ----------
-    scatter : Scatter
-        S.
-    value : mapping
-        From `start`, or of an earlier state.
-    bounds : (k,) array
-        Bound on the l1 norm of each component, from 1 (one variable) to sqrt(p) (no bound).
-    tol : float
-        A component whose residual is within ``tol`` is done.
-    kind : {"schur", "projection", "generalised", "hotelling"}
-        Deflation.
-    starts : int
-        Columns to start from, beside the leading eigenvector.
-
-    Returns
-    -------
-    iterator of State
-        `components` gives the components. ``objective`` never rises. ``residual`` is the largest |v+ - v|, v+ being the
-        maximiser of z'(Sv) over C, so that 0 means that no small step within C leads higher; infinite until the best
-        start of the last component is alone.
+    ``bounds`` (k,) are those on the l1 norms, from 1 (one variable) to sqrt(p) (no bound); ``starts`` columns are
+    begun at, beside the leading eigenvector. A component is done when its residual, |v+ - v|, is within ``tol``, v+
+    being the maximiser of z'(Sv) over C: 0 means that no small step within C leads higher. That of a state is the
+    largest, infinite until the best start of the last component is alone.
     """
 
     def step(A: Deflated, value: Value) -> tuple[Value, float, float]:

@@ -34,17 +34,7 @@ NOTHING = 1e-13  # of a length or of a variance: this share is rounding
 
 @dataclass(frozen=True)
 class Deflated:
-    """A (p, p) = S - left right': whole where S is in memory, else by a few rows at a time.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from princomp.solvers.deflation import deflated
-    >>> from princomp.solvers.scatter import Matrix
-    >>> A = deflated(Matrix(np.array([[2.0, 1.0], [1.0, 2.0]])), "schur").without(np.array([1.0, 0.0]))
-    >>> A.matrix.tolist()
-    [[0.0, 0.0], [0.0, 1.5]]
-    """
+    """A (p, p) = S - left right': whole where S is in memory, else by a few rows at a time."""
 
     scatter: Scatter  # S
     kind: Kind

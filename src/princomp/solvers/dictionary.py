@@ -58,37 +58,9 @@ def begin(X: Factored, Y: Array, D: Array, *, sweeps: int = SWEEPS) -> Value:
 def dictionary(X: Factored, value: Value, *, terms: Terms) -> Iterator[State]:
     """Yield states that descend to a stationary point.
 
-    Parameters
-    ----------
-    X : Factored
-        The centred data; or any R with R'R = X'X, if ``terms.smooth``: Y carries nothing but the ball.
-    value : mapping
-        From `dictionary_start.start`, or of an earlier state.
-    terms : Terms
-        Penalties and constraints.
-
-    Yields
-    ------
-    State
-        ``value["Y"]`` (n, k), ``["D"]`` (p, k), and their products ``["XtY"]``, ``["XD"]``. The objective never
-        rises, but for rounding; ``residual`` is the larger one of `certificates.dictionary_kkt`. A column of D that is
-        zero could not be made to pay.
-
-    Examples
-    --------
-    >>> from functools import partial
-    >>> import numpy as np
-    >>> from princomp.result import run
-    >>> from princomp.solvers.dictionary import Terms, dictionary
-    >>> from princomp.solvers.dictionary_start import start
-    >>> from princomp.solvers.scatter import Data
-    >>> X = Data(np.diag([5.0, 3.0, 1.0]))
-    >>> terms = Terms.of(2, alpha=1.0)
-    >>> result = run(
-    ...     partial(dictionary, X, terms=terms), start(X, 2, terms, np.random.default_rng(0)), tol=1e-6, max_iter=1000
-    ... )
-    >>> np.abs(result.value["D"]).round(6).tolist()
-    [[4.0, 0.0], [0.0, 2.0], [0.0, 0.0]]
+    ``X`` is the centred data, or any R with R'R = X'X, if ``terms.smooth``: Y carries nothing but the ball. A value has
+    "Y" (n, k), "D" (p, k), and their products "XtY", "XD". The objective never rises, but for rounding; ``residual`` is
+    the larger one of `certificates.dictionary_kkt`. A column of D that is zero could not be made to pay.
     """
     if terms.swapped:
         for state in dictionary(X.T, exchange(value), terms=terms.swap()):

@@ -28,20 +28,9 @@ HUGE = 1e30  # a step that leaves nothing that is penalised
 def start(
     X: Factored, k: int, terms: Terms, rng: np.random.Generator, *, Y: Array | None = None, D: Array | None = None
 ) -> Value:
-    """Return the value before the first step.
+    """Return the value before the first step, at Y (n, k) and D (p, k), or at the leading singular vectors.
 
-    Parameters
-    ----------
-    X : Factored
-        The data, or a factor that stands for them.
-    k : int
-        Number of components; columns beyond the rank begin empty and are filled from what the others leave.
-    terms : Terms
-        Penalties and constraints.
-    rng : Generator
-        For the singular vectors.
-    Y, D : arrays, optional
-        A start for one or both, (n, k) and (p, k); without, the leading singular vectors.
+    Columns beyond the rank begin empty and are filled from what the others leave.
     """
     if terms.swapped:
         return exchange(start(X.T, k, terms.swap(), rng, Y=D, D=Y))

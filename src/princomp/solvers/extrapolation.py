@@ -23,14 +23,6 @@ def anderson(points: Array, images: Array, metric: Array | float = 1.0) -> Array
     """Return the combination of images (m, p) of the last points; None with one point alone, or if it is not finite.
 
     ``metric`` (p,) is what moves are multiplied by before they are compared.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from princomp.solvers.extrapolation import anderson
-    >>> points = np.array([[0.0, 0.0], [1.0, 1.0], [1.5, 1.2]])
-    >>> anderson(points, points * [0.5, 0.2] + [1.0, 0.8]).round(12).tolist()  # the fixed point is (2, 1)
-    [2.0, 1.0]
     """
     if len(points) < 2:
         return None

@@ -124,27 +124,14 @@ def vectors(value: Value) -> Array:
 
 
 def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operator | None = None) -> Iterator[State]:
-    """Yield states that converge to the k leading eigenpairs of S.
+    """Yield states that converge to the k leading eigenpairs of S, those that are locked included.
 
-    Parameters
-    ----------
-    apply : callable
-        V (side, b) -> S V.
-    value : mapping
-        From `start`, or of an earlier state.
-    k : int
-        Number of eigenpairs, those that are locked included.
-    total : float
-        Trace of S: the objective is what the k eigenvalues leave of it.
-    rough : callable, optional
-        S V in single precision. A run that was started ``rough`` uses it until single precision has no more to
-        give, and then begins again, in double precision, from the vectors found.
+    ``total`` is the trace of S: the objective is what the k eigenvalues leave of it. ``rough`` is S V in single
+    precision. A run that was started ``rough`` uses it until single precision has no more to give, and then begins
+    again, in double precision, from the vectors found.
 
-    Yields
-    ------
-    State
-        ``value["values"]`` (k,) descending, ``["residuals"]`` (k,), ``["next"]`` the largest Ritz value beyond those;
-        `vectors` gives the vectors. What is locked does not count among them.
+    A value has "values" (k,), descending, "residuals" (k,), "next", the largest Ritz value beyond those, and `vectors`
+    gives the vectors. What is locked does not count among them.
     """
     locked, extra, least = value["locked"], value["extra"], value["least"]
     k += int(extra) - locked.shape[1]

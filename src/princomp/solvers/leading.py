@@ -165,16 +165,6 @@ def leading(
     """Return the k leading eigenpairs of S; ``start`` (p, k) are vectors to begin with.
 
     ``drive`` is `princomp.result.run`, if need be with the user's callback and checkpoint.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from princomp.solvers.leading import Operator, leading
-    >>> values = 1.0 / np.arange(1, 101)
-    >>> S = Operator(lambda V: values[:, None] * V, 100, values.sum())
-    >>> found = leading(S, 3, tol=1e-8, max_iter=100, rng=np.random.default_rng(0))
-    >>> found.values.round(6).tolist(), found.certificate.holds
-    ([1.0, 0.5, 0.333333], True)
     """
     if start is None:
         begin = krylov.start(S.size, k, rng, rough=S.in_single is not None, sparse=S.sparse)

@@ -15,14 +15,8 @@ def useful(step: Array, change: Array) -> bool:
 def direction(gradient: Array, pairs: Sequence[tuple[Array, Array]], scale: Array | float) -> Array:
     """Return minus the inverse Hessian, as far as known, times the gradient.
 
-    Parameters
-    ----------
-    gradient : array
-        Where we stand.
-    pairs : sequence of (step, change of gradient)
-        The oldest first, all `useful`.
-    scale : array or float
-        A diagonal inverse Hessian to begin with, but for its size.
+    ``pairs`` of (step, change of gradient), all `useful`, stand with the oldest first; ``scale`` is a diagonal inverse
+    Hessian to begin with, but for its size.
     """
     out = -gradient
     products = []

@@ -45,19 +45,8 @@ class Found(NamedTuple):
 def loosest_alpha(fit: Fit, target: Any, alpha_max: Any, *, max_fits: int = 75) -> Found:
     """Return weights as small as leave the target number of nonzeros, or what comes closest to it.
 
-    Parameters
-    ----------
-    fit, target, alpha_max, max_fits
-        As in `bisect_alpha`, which goes first; then there are half as many fits, and four, at the most.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from princomp.solvers.nonzeros import loosest_alpha
-    >>> sizes = np.array([[5.0, 4.0, 3.0, 2.0, 1.0]]).T  # entries above alpha stay
-    >>> found = loosest_alpha(lambda alpha, start: ((sizes > alpha).sum(axis=0), None), [2], 5.0)
-    >>> found.nonzeros.tolist(), bool(3.0 <= found.alpha[0] <= 3.06)
-    ([2], True)
+    The parameters are those of `bisect_alpha`, which goes first; then there are half as many fits, and four, at the
+    most.
     """
     tried: list[tuple[Array, Array]] = []
 
@@ -96,14 +85,6 @@ def loosest_bound(
     """Return the largest bound that leaves a number of nonzeros, or comes closest; their number; what the fit left.
 
     The number rises with the bound, ``high`` leaves as many at the least, and is tried first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from princomp.solvers.nonzeros import loosest_bound
-    >>> bound, nonzeros, _ = loosest_bound(lambda bound: (int(np.sum(np.arange(9) < bound)), None), 5, 1.0, 9.0)
-    >>> nonzeros, bool(4.9 <= bound <= 5.0)
-    (5, True)
     """
     best, trial = None, high
     for _ in range(max_fits):
@@ -123,34 +104,12 @@ def loosest_bound(
 def bisect_alpha(fit: Fit, target: Any, alpha_max: Any, *, start: Any = None, max_fits: int = 75) -> Found:
     """Return weights, one per component, whose fit has the target number of nonzeros, or comes closest.
 
-    Parameters
-    ----------
-    fit : callable
-        ``fit(alpha, start) -> (nonzeros, start for the next)``, alpha and nonzeros being (k,) arrays.
-    target : (k,) array of int
-        Number of nonzeros wanted in each component.
-    alpha_max : float or (k,) array
-        Weights at which nothing is left.
-    start : object
-        For the first fit of each beginning. A later one starts from the best before that left no component empty: from
-        an empty one there may be no way back.
-    max_fits : int
-        Bound on the number of fits.
+    ``fit(alpha, start) -> (nonzeros, start for the next)`` has alpha and nonzeros (k,); at ``alpha_max`` nothing is
+    left. ``start`` is for the first fit of each beginning. A later one starts from the best before that left no
+    component empty: from an empty one there may be no way back.
 
-    Returns
-    -------
-    Found
-        Of the fits with the fewest empty components the one with the least sum of |nonzeros - target|; of several
-        the one with the fewest nonzeros.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from princomp.solvers.nonzeros import bisect_alpha
-    >>> sizes = np.array([[5.0, 4.0, 3.0, 2.0, 1.0], [9.0, 8.0, 7.0, 1.0, 1.0]]).T  # entries above alpha stay
-    >>> found = bisect_alpha(lambda alpha, start: ((sizes > alpha).sum(axis=0), None), [2, 3], 10.0)
-    >>> found.nonzeros.tolist(), found.fits
-    ([2, 3], 4)
+    Of the fits with the fewest empty components it is the one with the least sum of |nonzeros - target|; of several
+    the one with the fewest nonzeros.
     """
     if max_fits < 1:
         raise ValueError(f"max_fits must be at least 1, got {max_fits}.")

@@ -34,12 +34,8 @@ def start(scatter: Scatter, k: int, rng: np.random.Generator) -> Value:
 def one_shot(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> Iterator[State]:
     """Yield states that converge to the regressions, all components at once.
 
-    The parameters are those of `princomp.solvers.regression.block`.
-
-    Yields
-    ------
-    State
-        ``value["A"]`` = V, ``["B"]``, ``["SA"]``, ``["SB"]``, and the point before, with the momentum of each column.
+    The parameters are those of `princomp.solvers.regression.block`; a value has A = V, B, their products with S, and
+    the point before, with the momentum of each column.
     """
     on_fit, on_ridge = weights(ridge)
     A, SA, B, SB, before, S_before, momentum = (

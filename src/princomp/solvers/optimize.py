@@ -85,26 +85,10 @@ def optimize(
 ) -> Iterator[State]:
     """Yield states that descend, component after component.
 
-    Parameters
-    ----------
-    evaluate : callable
-        (w, components found before) -> `Smooth`.
-    value : mapping
-        From `start`, or of an earlier state.
-    penalty : Penalty
-        h.
-    concave : bool
-        Whether f is concave on the sphere, so that L = 0 majorises it.
-    tol : float
-        A component whose residual is within ``tol`` is done.
-    total : float
-        |X|^2, to tell a gradient from rounding.
-
-    Yields
-    ------
-    State
-        ``value["w"]`` is the present direction of component ``value["component"]``; ``objective`` is F of it;
-        ``residual`` is infinite until the last component is under way: the answer as a whole is not there before.
+    ``evaluate(w, components found before)`` is f, ``concave`` tells whether it is so on the sphere, so that L = 0
+    majorises it. ``total`` is |X|^2, to tell a gradient from rounding. A component whose residual is within ``tol`` is
+    done; ``objective`` is F of the one under way, and ``residual`` is infinite until that is the last: the answer as a
+    whole is not there before.
     """
     value = dict(value)
     k, p = value["starts"].shape

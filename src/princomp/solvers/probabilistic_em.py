@@ -299,22 +299,11 @@ def model_of(value: Value) -> Model:
 
 
 def em(data: Data, value: Value, *, prior: float = 0.0) -> Iterator[State]:
-    """Yield states along which the objective never falls.
+    """Yield states along which the objective never falls; no more where rounding hides all gains.
 
-    Parameters
-    ----------
-    data : Data
-        The rows.
-    value : mapping
-        From `start`, or of an earlier state.
-    prior : float
-        Weight of (1 / 2) log |W'W|; 0 for maximum likelihood, p for relevance determination.
-
-    Yields
-    ------
-    State
-        ``objective`` is the log-likelihood (less the prior) of `model_of` the value; ``residual`` the estimated gain
-        that is left, for each observed cell, infinite at a saddle. There are no more where rounding hides all gains.
+    ``objective`` is the log-likelihood, less ``prior`` / 2 log |W'W|, of `model_of` the value (prior 0 is for maximum
+    likelihood, p for relevance); ``residual`` the estimated gain that is left, for each observed cell, infinite at a
+    saddle.
     """
     value = dict(value)
     while True:

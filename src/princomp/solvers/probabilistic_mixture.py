@@ -125,22 +125,9 @@ class Limits(NamedTuple):
 def em(X: Centered, value: Value, *, weight: Array | None, limits: Limits) -> Iterator[State]:
     """Yield states along which the log-likelihood never falls, but for clusters whose noise is the least there may be.
 
-    Parameters
-    ----------
-    X : Centered
-        Rows less a fixed point, NaN = missing.
-    value : mapping
-        From `start`, or of an earlier state: the parameters, by name, whose objective the state has, and those after
-        the next step ("_next").
-    weight : (n,) array or None
-        Of rows.
-    limits : Limits
-        Of noise and rows: else a cluster could shrink to a point, where the likelihood has no bound.
-
-    Yields
-    ------
-    State
-        ``residual`` is the gain that is estimated to be left, per observed cell.
+    ``X`` has rows less a fixed point, NaN = missing, ``weight`` (n,) is theirs. A value has the parameters, by name,
+    whose objective the state has, and those after the next step ("_next"). Without ``limits`` a cluster could shrink to
+    a point, where the likelihood has no bound. ``residual`` is the gain estimated to be left, for each observed cell.
     """
     last, gain, iteration = float(value["objective"]), float(value["gain"]), int(value["iteration"])
     mixture = Mixture.of(value, "_next")

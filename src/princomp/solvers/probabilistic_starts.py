@@ -49,25 +49,9 @@ def em(
 ) -> Iterator[State]:
     """Yield the states of all starts, and last the best one that a start has ended in.
 
-    Parameters
-    ----------
-    data : Data
-        The rows.
-    value : mapping
-        From `start`, or of an earlier state.
-    begins : sequence of Model
-        Where to start.
-    tol : float
-        Bound on the residual where a start ends.
-    max_iter : int
-        Bound on the iterations of all starts. Once they are spent no further start is made.
-    bounded : bool
-        Whether the likelihood of such cells has a bound, as noise vanishes.
-
-    Yields
-    ------
-    State
-        As those of `probabilistic_em.em`. The residual is infinite where a start ends and another one begins.
+    They are those of `probabilistic_em.em`, the residual being infinite where a start ends and another one begins. A
+    start ends within ``tol``; ``max_iter`` bounds the iterations of all, and once they are spent no further one is
+    made. ``bounded`` tells whether the likelihood of such cells has a bound, as noise vanishes.
     """
     value = dict(value)
     while True:

@@ -80,13 +80,9 @@ def start(
     With ``n_init`` above 1, as many starts less one, polar(S G) of Gaussian G, are tried too, each until its zeros
     have settled, and the lowest objective is continued.
 
-    ``leading`` are the k leading eigenpairs of S, if they are known; the other parameters are those of `block`.
-
-    Returns
-    -------
-    dict
-        "A", "B", "SA", "SB" (p, k); "rows", where B may differ from zero; "settled", whether zeros have settled;
-        "rivals", how many are still to be tried; "largest" eigenvalue of S; "residual"; "iteration".
+    ``leading`` are the k leading eigenpairs of S, if they are known. A value has "A", "B", "SA", "SB" (p, k); "rows",
+    where B may differ from zero; "settled", whether zeros have settled; "rivals", how many are still to be tried;
+    "largest" eigenvalue of S; "residual"; "iteration".
     """
     values, V = scatter.leading(k, rng) if leading is None else leading
     largest = max(float(values[0]), 0.0)
@@ -130,24 +126,11 @@ def _screen(scatter: Scatter, value: Value, alpha: Array, ridge: float) -> State
 
 
 def block(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> Iterator[State]:
-    """Yield states of falling F, each with A = polar(S B).
+    """Yield states of falling F, each with A = polar(S B); ``alpha`` (k,), ``ridge`` from 0 to infinity.
 
-    Parameters
-    ----------
-    scatter : Scatter
-        S = X'X.
-    value : mapping
-        From `start`, `begin_at`, or of an earlier state.
-    alpha : (k,) array
-        Weights of the l1 norms.
-    ridge : float
-        From 0 to infinity.
-
-    Yields
-    ------
-    State
-        ``value`` as `start` returns it; ``residual`` is `certificates.regression.stationarity`. ``iteration`` counts
-        states: each stands for a few Newton steps, for many proximal ones, or for a rival that was tried.
+    ``value`` is from `start` or `begin_at`, or of an earlier state; ``residual`` is that of
+    `certificates.regression.stationarity`. ``iteration`` counts states: each stands for a few Newton steps, for many
+    proximal ones, or for a rival that was tried.
     """
     walk = _Walk(scatter, alpha, ridge, float(value["largest"]))
     while True:
