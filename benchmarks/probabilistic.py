@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from princomp._compiled import kernels
+from princomp._compiled import loops
 from princomp.estimators.probabilistic_pca import ProbabilisticPCA
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
@@ -84,7 +84,7 @@ def main(arguments=None):
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args(arguments)
-    if (compiled := kernels("missing_em")) is not None:
+    if (compiled := loops("missing_em")) is not None:
         compiled.warm_up()
     lines = [
         f"{MISSING:.0%} of the cells missing at random, one BLAS thread, CPU seconds for fit and imputation.",

@@ -1,6 +1,6 @@
 """Sparse PCA as a regression: CPU seconds and objective beside the `sparsepca` package, and sparse CCA.
 
-One BLAS thread, default tolerances, compiled kernels loaded before; the peer is given the true singular vectors to
+One BLAS thread, default tolerances, compiled loops loaded before; the peer is given the true singular vectors to
 start from, we find them. The objective is recomputed here from (A, B), the peer's own from what it reports. Both run by
 turns, the best of some runs counts. Writes docs/benchmarks/sparse-regression.md.
 

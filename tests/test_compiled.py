@@ -1,4 +1,4 @@
-"""Compiled kernels equal their slow twins, and everything works without them."""
+"""Compiled loops equal their slow twins, and everything works without them."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import princomp
-from princomp._compiled import NAMES, kernels
+from princomp._compiled import NAMES, loops
 from princomp._compiled.sparse_gram import sparse_gram
 
 
@@ -43,11 +43,11 @@ def test_empty_rows_and_no_rows():
         assert (sums == -n * along).all()
 
 
-def test_every_module_of_kernels_is_listed_and_loads():
+def test_every_module_of_loops_is_listed_and_loads():
     folder = Path(princomp._compiled.__file__).parent
-    users = {path.stem for path in folder.glob("*.py") if "@kernel" in path.read_text(encoding="utf-8")}
+    users = {path.stem for path in folder.glob("*.py") if "@compiled" in path.read_text(encoding="utf-8")}
     assert users == set(NAMES)
-    assert all(kernels(name) is not None for name in NAMES)
+    assert all(loops(name) is not None for name in NAMES)
 
 
 FIT = """
@@ -55,11 +55,11 @@ FIT = """
     {before}
     import numpy as np, scipy.sparse as sp
     from princomp import PCA
-    from princomp._compiled import kernels
+    from princomp._compiled import loops
     X = sp.random_array((20000, 1200), density=0.05, format="csr", rng=np.random.default_rng(0))
     assert X.nnz > 1_000_000
     pca = PCA(3, solver="krylov", random_state=0).fit(X)
-    print(kernels("sparse_gram") is not None, *pca.explained_variance_)
+    print(loops("sparse_gram") is not None, *pca.explained_variance_)
 """
 
 

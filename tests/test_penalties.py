@@ -232,7 +232,7 @@ def test_a_generic_solver_agrees_where_every_feature_is_in_many_groups(groups, s
 
 @pytest.fixture(scope="module")
 def plain():
-    """The kernels as they are where numba does not work."""
+    """The loops as they are where numba does not work."""
 
     def broken(function):
         raise ImportError("numba does not work")
@@ -240,7 +240,7 @@ def plain():
     spec = importlib.util.find_spec("princomp._compiled.group_prox")
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_compiled, "kernel", broken)
+        patch.setattr(_compiled, "compiled", broken)
         spec.loader.exec_module(module)
     assert hasattr(group_prox.advance, "py_func")
     assert not hasattr(module.advance, "py_func")
@@ -249,7 +249,7 @@ def plain():
 
 @pytest.mark.parametrize("scale", [0.001, 0.02, 0.1, 0.2, 0.3])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_kernels_compiled_or_not_agree_and_the_gap_is_small(shape, scale, plain, monkeypatch):
+def test_loops_compiled_or_not_agree_and_the_gap_is_small(shape, scale, plain, monkeypatch):
     """Hard cases: many groups over each feature, and some that are just about to vanish."""
     groups, p = SHAPES[shape]
     w, penalty = np.random.default_rng(int(100 * scale)).normal(size=p), OverlappingGroups(scale, groups)

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits, load_wine
 
 from cardinality_problems import KINDS, constraints, good_support, matrix, optimum
 from princomp import datasets
-from princomp._compiled import kernels
+from princomp._compiled import loops
 from princomp.certificates import nonnegative_value, verify
 from princomp.solvers import branch_and_bound, cardinality_bounds
 from princomp.solvers.branch_and_bound import prove
@@ -201,7 +201,7 @@ def test_what_makes_no_sense_is_refused(given, words):
 
 
 def test_compiled_row_sums_equal_their_twin():
-    compiled = kernels("cardinality_nodes")
+    compiled = loops("cardinality_nodes")
     rng = np.random.default_rng(0)
     for _ in range(200):
         m = int(rng.integers(1, 9))
@@ -218,15 +218,15 @@ def test_compiled_row_sums_equal_their_twin():
         assert (exact - sums <= 0.5 * mu * m + 1e-9).all()
 
 
-def test_without_compiled_kernels(monkeypatch):
+def test_without_compiled_loops(monkeypatch):
     S, k = datasets.load_pitprops().correlation, 7
     monkeypatch.setattr(branch_and_bound, "ENUMERATED", 0)
     compiled = prove(S, k, support=range(k))
-    monkeypatch.setattr(cardinality_bounds, "kernels", lambda name: None)
+    monkeypatch.setattr(cardinality_bounds, "loops", lambda name: None)
     plain = prove(S, k, support=range(k))
     assert plain.proved
     assert plain.support == compiled.support
-    assert plain.leaves.points, "no dual point was needed: the kernels were not tried"
+    assert plain.leaves.points, "no dual point was needed: the compiled loops were not tried"
 
 
 def small_block(groups=None, nonnegative=False):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from princomp._compiled import kernels
+from princomp._compiled import loops
 from princomp.certificates.remainder import remainder, remainder_of_rows
 from princomp.datasets import load_pitprops, load_wine
 from princomp.result import run
@@ -150,7 +150,7 @@ def test_exchanges_that_help_are_told_exactly(kind):
 
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_compiled_search_equals_its_twins(kind):
-    compiled = kernels("cardinality_search")
+    compiled = loops("cardinality_search")
     assert compiled is not None
     for seed in range(8):
         S, count = problem(kind, seed)

@@ -446,26 +446,26 @@ def test_warm_starts():
         assert warm.n_iter <= 0.25 * cold.n_iter
 
 
-# --- kernels --------------------------------------------------------------------------------
+# --- compiled loops --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("sweeps", [1, 2, 7])
-def test_kernel_and_twin_agree(nonnegative, sweeps):
+def test_compiled_loop_and_twin_agree(nonnegative, sweeps):
     rng = np.random.default_rng(sweeps)
     Y, X = rng.standard_normal((30, 6)), rng.standard_normal((30, 40))
     Y[:, 4] = 0.0
     P, Q, D, alpha = X.T @ Y, Y.T @ Y, rng.standard_normal((40, 6)), np.array([0, 1, 5, 2, 3, 30.0])
     nothing = np.zeros(6)
     before = D.copy()
-    kernel = lasso_rows(P, Q, D, alpha, nonnegative=nonnegative, enough=nothing, sweeps=sweeps)
+    compiled = lasso_rows(P, Q, D, alpha, nonnegative=nonnegative, enough=nothing, sweeps=sweeps)
     twin = column_sweeps(P, Q, D, soft_threshold(alpha, nonnegative), enough=nothing, sweeps=sweeps)
-    assert np.abs(kernel - twin).max() <= 1e-12
-    assert ((kernel == 0) == (twin == 0)).all()
+    assert np.abs(compiled - twin).max() <= 1e-12
+    assert ((compiled == 0) == (twin == 0)).all()
     assert np.array_equal(D, before)
 
 
 def test_the_twin_alone_gives_the_same_fit(monkeypatch):
     compiled = fit(wine(), 4, alpha=3.0)
-    monkeypatch.setattr(dictionary_blocks, "kernels", lambda name: None)
+    monkeypatch.setattr(dictionary_blocks, "loops", lambda name: None)
     assert fit(wine(), 4, alpha=3.0).objective == pytest.approx(compiled.objective, rel=1e-10)

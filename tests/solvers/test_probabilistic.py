@@ -1,4 +1,4 @@
-"""Probabilistic PCA below the estimator: posteriors, EM steps, restarts, kernels, choices, against literal formulae."""
+"""Probabilistic PCA below the estimator: posteriors, EM steps, restarts, loops, choices, against literal formulae."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from princomp._compiled import kernels
+from princomp._compiled import loops
 from princomp.certificates import likelihood
 from princomp.checkpoint import Checkpoint
 from princomp.data import as_rows, statistics
@@ -102,7 +102,7 @@ PATTERNS = {
 @pytest.mark.parametrize("compiled", [True, False])
 def test_posterior_is_that_of_the_formulae(how, compiled, monkeypatch):
     if not compiled:
-        monkeypatch.setattr(probabilistic, "kernels", lambda name: None)
+        monkeypatch.setattr(probabilistic, "loops", lambda name: None)
     X = PATTERNS[how](low_rank(40, 7, 3, missing=0.0))
     W, _, noise = random_model(7, 3)
     found = probabilistic.posterior(X, W, noise)
@@ -121,7 +121,7 @@ def test_rows_of_one_pattern_are_grouped():
 
 
 @pytest.mark.parametrize("k", [1, 2, 9, 33])
-def test_kernel_equals_its_twin(k):
+def test_compiled_loop_equals_its_twin(k):
     rng = np.random.default_rng(k)
     W = rng.normal(size=(60, k))
     i, j = probabilistic.triangle(k)
@@ -130,16 +130,16 @@ def test_kernel_equals_its_twin(k):
     G, B = observed @ (W[:, i] * W[:, j]), rng.normal(size=(40, k))
     which = np.sort(np.append(np.arange(25), rng.integers(25, size=15)))
     twin = probabilistic.posteriors(G, 0.3, which, B)
-    for fast, slow in zip(kernels("missing_em").posteriors(G, 0.3, which, B), twin, strict=True):
+    for fast, slow in zip(loops("missing_em").posteriors(G, 0.3, which, B), twin, strict=True):
         np.testing.assert_allclose(fast, slow, rtol=1e-9, atol=1e-11)
 
 
-def test_kernel_stays_finite_where_noise_is_rounding():
+def test_compiled_loop_stays_finite_where_noise_is_rounding():
     W = np.array([[1.0, 1.0], [1.0, 1.0]])
     i, j = probabilistic.triangle(2)
     G = (W[:, i] * W[:, j]).sum(axis=0)[None]
     for noise in (1e-15, 1e-17, 1e-300):
-        for part in kernels("missing_em").posteriors(G, noise, np.zeros(1, np.intp), np.ones((1, 2))):
+        for part in loops("missing_em").posteriors(G, noise, np.zeros(1, np.intp), np.ones((1, 2))):
             assert np.isfinite(part).all()
 
 

@@ -1,7 +1,7 @@
-"""Kernels compiled by numba: arrays and numbers in, arrays out; serial, without the GIL, each with a slow twin.
+"""Loops compiled by numba: arrays and numbers in, arrays out; serial, without the GIL, each with a slow twin.
 
-`kernels` is the one way in. It answers None where numba is missing or broken, and the caller uses the twin. Kernels
-that are their own twins (`kernel_or_itself`) are there in any case.
+`loops` is the one way in. It answers None where numba is missing or broken, and the caller uses the twin. Loops that
+are their own twins (`compiled_or_itself`) are there in any case.
 """
 
 import logging
@@ -11,7 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-# All modules of kernels, for whoever wants them compiled ahead of time.
+# All modules of loops, for whoever wants them compiled ahead of time.
 NAMES = (
     "sparse_gram",
     "dictionary_sweeps",
@@ -24,17 +24,17 @@ NAMES = (
 
 
 @cache
-def kernels(name: str) -> ModuleType | None:
-    """Return the module of kernels of this name, or None where numba does not work."""
+def loops(name: str) -> ModuleType | None:
+    """Return the module of loops of this name, or None where numba does not work."""
     try:
         return import_module(f"princomp._compiled.{name}")
     except Exception as error:  # an ImportError, or whatever a numba that does not suit NumPy or LLVM raises
-        logging.getLogger("princomp").info("Slower without compiled kernels: numba cannot be used (%s).", error)
+        logging.getLogger("princomp").info("Slower without compiled loops: numba cannot be used (%s).", error)
         return None
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a kernel, kept on disk for later processes where some folder can be written to."""
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function, kept on disk for later processes where some folder can be written to."""
     from numba import njit
 
     how = {"nogil": True, "error_model": "numpy"}
@@ -44,9 +44,9 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return njit(**how)(function)
 
 
-def kernel_or_itself(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a kernel that is its own twin: where numba does not work it is used as it is."""
+def compiled_or_itself(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that is its own twin: where numba does not work it is used as it is."""
     try:
-        return kernel(function)
-    except Exception:  # as in `kernels`
+        return compiled(function)
+    except Exception:  # as in `loops`
         return function

@@ -7,11 +7,11 @@ largest (one fewer where i is such a column itself), never its own. The choice y
 
 import numpy as np
 
-from princomp._compiled import kernel
+from princomp._compiled import compiled
 from princomp._typing import Array
 
 
-@kernel
+@compiled
 def _threshold(q: Array, size: int, count: int, mu: float) -> float:
     """Return t with sum of clip((q - t)/mu, 0, 1) = count, by Newton steps inside a bracket."""
     low, high = q[0], q[0]
@@ -40,7 +40,7 @@ def _threshold(q: Array, size: int, count: int, mu: float) -> float:
     return t
 
 
-@kernel
+@compiled
 def _row_sums(Q: Array, forced: int, count: int, mu: float, Y: Array, sums: Array) -> None:
     m = Q.shape[0]
     q, y = np.empty(m), np.empty(m)

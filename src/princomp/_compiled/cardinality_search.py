@@ -5,13 +5,13 @@ Twins: `princomp.solvers.exchange.Units.truncated` with products, and `princomp.
 
 import numpy as np
 
-from princomp._compiled import kernel
+from princomp._compiled import compiled
 from princomp._typing import Array
 
 WORK = 2e8  # multiplications in a call, at the most: a call cannot be interrupted
 
 
-@kernel
+@compiled
 def _largest(y: Array, forced: Array, chosen: Array, sizes: Array) -> None:
     """Put the places of the largest |y| into ``chosen``, largest first; of equal ones the first."""
     k, count = len(chosen), 0
@@ -27,7 +27,7 @@ def _largest(y: Array, forced: Array, chosen: Array, sizes: Array) -> None:
         count = min(count + 1, k)
 
 
-@kernel
+@compiled
 def _combine(A: Array, weights: Array, which: Array, y: Array) -> None:
     y[:] = 0.0
     for e in range(len(which)):
@@ -36,7 +36,7 @@ def _combine(A: Array, weights: Array, which: Array, y: Array) -> None:
             y[j] += weight * row[j]
 
 
-@kernel
+@compiled
 def _power(
     A: Array,
     starts: Array,
@@ -87,7 +87,7 @@ def _power(
             values[i] = value
 
 
-@kernel
+@compiled
 def _improve(
     A: Array, chosen: Array, forced: Array, rounds: int, helps: float, small: float
 ) -> tuple[float, Array, bool]:

@@ -6,13 +6,13 @@ done, and a coordinate that stays zero costs nothing. Twin: `princomp.solvers.di
 
 import numpy as np
 
-from princomp._compiled import kernel
+from princomp._compiled import compiled
 from princomp._typing import Array
 
 WORK = 2e8  # multiplications in a call, at the most: a call cannot be interrupted
 
 
-@kernel
+@compiled
 def _sweep(P: Array, Q: Array, D: Array, alpha: Array, nonnegative: bool, enough: Array, sweeps: int) -> None:
     k = P.shape[1]
     slope = np.empty(k)

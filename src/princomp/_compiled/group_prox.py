@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from princomp._compiled import kernel_or_itself
+from princomp._compiled import compiled_or_itself
 from princomp._compiled.group_layout import Layout, Point, lay_out
 from princomp._typing import Array
 
@@ -17,7 +17,7 @@ PINNED = 1e-8  # slack, relative to bound^2, below which the difference bound^2 
 STALLED = 1e-8  # length of a step that leads nowhere
 
 
-@kernel_or_itself
+@compiled_or_itself
 def _by_feature(layout: Layout, live: Array, entries: Array) -> Array:
     """Return sums of entries over the live groups of each feature, (p,)."""
     sums = np.zeros(len(layout.starts) - 1)
@@ -27,7 +27,7 @@ def _by_feature(layout: Layout, live: Array, entries: Array) -> Array:
     return sums
 
 
-@kernel_or_itself
+@compiled_or_itself
 def _by_group(layout: Layout, live: Array, entries: Array) -> Array:
     """Return sums of entries over each live group, (G,)."""
     sums = np.zeros(len(live))
@@ -37,7 +37,7 @@ def _by_group(layout: Layout, live: Array, entries: Array) -> Array:
     return sums
 
 
-@kernel_or_itself
+@compiled_or_itself
 def _system(layout: Layout, live: Array, point: Point, share: Array, inverse: Array) -> Array:
     """Return the matrix of the equations for the change of scale.
 
@@ -61,7 +61,7 @@ def _system(layout: Layout, live: Array, point: Point, share: Array, inverse: Ar
     return matrix
 
 
-@kernel_or_itself
+@compiled_or_itself
 def _factorise(layout: Layout, matrix: Array) -> bool:
     """Replace the matrix by U, with U'U the matrix; False if it is not positive definite."""
     rows, last = layout.rows, layout.last
@@ -80,7 +80,7 @@ def _factorise(layout: Layout, matrix: Array) -> bool:
     return True
 
 
-@kernel_or_itself
+@compiled_or_itself
 def _solve(layout: Layout, factor: Array, x: Array) -> Array:
     """Return the solution y of U'U y = x."""
     rows, last, y = layout.rows, layout.last, x.copy()
@@ -95,7 +95,7 @@ def _solve(layout: Layout, factor: Array, x: Array) -> Array:
     return y
 
 
-@kernel_or_itself
+@compiled_or_itself
 def _direction(
     layout: Layout, live: Array, point: Point, factor: Array, share: Array, inverse: Array, lacking: Array, rest: Any
 ) -> Point:
@@ -124,7 +124,7 @@ def _direction(
     return Point(step, change, np.where(live, (target - slack * change) / scale - slack, 0.0))
 
 
-@kernel_or_itself
+@compiled_or_itself
 def _reach(layout: Layout, bounds: Array, live: Array, point: Point, step: Point) -> float:
     """Return how many steps lead to where the first scale or slack is 0."""
     reach = np.inf
@@ -144,7 +144,7 @@ def _reach(layout: Layout, bounds: Array, live: Array, point: Point, step: Point
     return reach
 
 
-@kernel_or_itself
+@compiled_or_itself
 def advance(layout: Layout, w: Array, bounds: Array, live: Array, point: Point, until: float, steps: int) -> bool:
     """Make up to ``steps`` steps, in place; True if it has gone as far as it should, or can."""
     (parts, scale, slack), indices, owner, members = point, layout.indices, layout.owner, max(1, live.sum())
@@ -180,7 +180,7 @@ def advance(layout: Layout, w: Array, bounds: Array, live: Array, point: Point, 
     return False
 
 
-@kernel_or_itself
+@compiled_or_itself
 def sweep(layout: Layout, w: Array, bounds: Array, live: Array, parts: Array) -> tuple[Array, Array]:
     """Minimise over the parts of one live group after the other, in place; return z, and which groups are not zero."""
     indices, first = layout.indices, layout.first
@@ -198,7 +198,7 @@ def sweep(layout: Layout, w: Array, bounds: Array, live: Array, parts: Array) ->
     return z, outside
 
 
-@kernel_or_itself
+@compiled_or_itself
 def answer(layout: Layout, w: Array, bounds: Array, live: Array, parts: Array) -> Any:
     """Return what `sweep` does, and the duality gap: a sum of terms that are not negative, or rounding would be all."""
     z, outside = sweep(layout, w, bounds, live, parts)
@@ -214,5 +214,5 @@ def warm_up() -> None:
     """Compile."""
     layout, w, bounds, live = lay_out([[0, 1], [1, 2]], 3), np.ones(3), np.full(2, 0.1), np.ones(2, dtype=np.bool_)
     advance(layout, w, bounds, live, Point(np.full(4, 0.05), np.ones(2), np.full(2, 0.0025)), 1.0, 1)
-    for kernel in (sweep, answer):
-        kernel(layout, w, bounds, live, np.zeros(4))
+    for loop in (sweep, answer):
+        loop(layout, w, bounds, live, np.zeros(4))

@@ -1,6 +1,6 @@
-"""Eight numbers in vector registers, as one value of a compiled kernel.
+"""Eight numbers in vector registers, as one value in a compiled loop.
 
-LLVM makes scalar code of a loop over eight columns (it is unrolled before the vectoriser sees it), so kernels that
+LLVM makes scalar code of a loop over eight columns (it is unrolled before the vectoriser sees it), so loops that
 work on eight columns at a time say so: `load`, `spread`, `fused`, `store`.
 """
 

@@ -5,11 +5,11 @@ M = W_o'W_o + noise I comes as its lower triangle, row by row. Twin: `princomp.s
 
 import numpy as np
 
-from princomp._compiled import kernel
+from princomp._compiled import compiled
 from princomp._typing import Array
 
 
-@kernel
+@compiled
 def _factor(G: Array, noise: float, L: Array, inverse: Array) -> float:
     """Put the Cholesky factor of M into L and its inverse, transposed, into ``inverse``; return log |M|."""
     k, at, logdet = len(L), 0, 0.0
@@ -38,7 +38,7 @@ def _factor(G: Array, noise: float, L: Array, inverse: Array) -> float:
     return logdet
 
 
-@kernel
+@compiled
 def _posteriors(G: Array, noise: float, which: Array, B: Array, Z: Array, C: Array, logdet: Array) -> None:
     k, row = B.shape[1], 0
     L, inverse, half = np.zeros((k, k)), np.zeros((k, k)), np.zeros(k)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from princomp._compiled import kernel
+from princomp._compiled import compiled
 from princomp._typing import Array
 
 
-@kernel
+@compiled
 def _add_rows(S: Array, T: Array, B: Array, SB: Array, TB: Array) -> None:
     """Add B S to SB and B T to TB."""
     for a in range(B.shape[0]):
@@ -24,7 +24,7 @@ def _add_rows(S: Array, T: Array, B: Array, SB: Array, TB: Array) -> None:
                     TB[a, j] += b * T[i, j]
 
 
-@kernel
+@compiled
 def _evaluate(
     B: Array, SB: Array, TB: Array, alpha: Array, on_fit: float, on_ridge: float, rank: float, SA: Array
 ) -> float:
@@ -66,7 +66,7 @@ def _evaluate(
     return value
 
 
-@kernel
+@compiled
 def _proximal(
     B: Array, SB: Array, SA: Array, alpha: Array, on_fit: float, on_ridge: float, step: float, new: Array
 ) -> None:
@@ -77,7 +77,7 @@ def _proximal(
             new[a, i] = v - min(max(v, -threshold), threshold)
 
 
-@kernel
+@compiled
 def _bend(B: Array, new: Array, SB: Array, S_new: Array) -> tuple[float, float]:
     """Return <D, S D> and |D|^2, D = new - B."""
     bend, square = 0.0, 0.0
@@ -90,7 +90,7 @@ def _bend(B: Array, new: Array, SB: Array, S_new: Array) -> tuple[float, float]:
     return bend, square
 
 
-@kernel
+@compiled
 def _descend(
     S: Array,
     T: Array,

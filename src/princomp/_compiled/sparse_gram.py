@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from princomp._compiled import kernel
+from princomp._compiled import compiled
 from princomp._compiled.lanes import COUNT, fused, load, spread, store
 from princomp._typing import Array
 
 CACHE_LINE = 64
 
 
-@kernel
+@compiled
 def _accumulate(indptr: Array, indices: Array, data: Array, pairs: Array, ends: Array, scores: Array) -> None:
     """Add to pairs (p, 2, 8), V at [:, 0], X'Z at [:, 1], where Z = X V + 1 b', b at ends[0]; put Z'1 into ends[1].
 

@@ -9,12 +9,12 @@ from princomp.cli.exits import USAGE, Failure
 
 @click.command()
 def warmup() -> None:
-    """Compile the kernels now, so that the first fit does not wait."""
-    from princomp._compiled import NAMES, kernels
+    """Compile the inner loops now, so that the first fit does not wait."""
+    from princomp._compiled import NAMES, loops
 
     for name in NAMES:
         begin = time.perf_counter()
-        module = kernels(name)
+        module = loops(name)
         if module is None:
             raise Failure("numba does not work here; fits use slower twins. Try: pip install -U numba", USAGE)
         module.warm_up()

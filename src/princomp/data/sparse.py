@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from princomp._compiled import kernels
+from princomp._compiled import loops
 from princomp._typing import Array
 from princomp.data.memory import checked, working_dtype
 from princomp.data.rows import BLOCK_BYTES, Rows, block_offsets
@@ -72,7 +72,7 @@ def _equal_work(indptr: Array, block_bytes: int) -> Array:
 
 def _gram_apply(block: Any, V: Array, along: Array, scores: Array | None = None) -> tuple[Array, Array]:
     """Return X'Z and Z'1, with Z = X V - 1 along', for a CSR block X; ``scores``, if given, receives Z."""
-    fast = kernels("sparse_gram") if block.nnz >= COMPILED_NONZEROS and block.dtype == V.dtype else None
+    fast = loops("sparse_gram") if block.nnz >= COMPILED_NONZEROS and block.dtype == V.dtype else None
     if fast is None:
         found = block @ V
         found -= along

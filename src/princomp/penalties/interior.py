@@ -27,7 +27,7 @@ FINAL = 1e-24  # the mean for groups that are not zero
 MOST_STEPS = 100
 MOST_SWEEPS = 100  # to take up what rounding left of groups that are zero
 UNSEEN = 1e-17  # of |w|: a bound that makes no difference
-WORK = 2e8  # multiplications in a call of a kernel, which cannot be interrupted
+WORK = 2e8  # multiplications in a call of a compiled loop, which cannot be interrupted
 
 
 def solve(layout: Layout, w: Array, bounds: Array) -> tuple[Array, float]:

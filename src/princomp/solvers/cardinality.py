@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from princomp._compiled import kernels
+from princomp._compiled import loops
 from princomp._typing import Array
 from princomp.certificates.remainder import rounding_in
 from princomp.result import State, Value
@@ -212,7 +212,7 @@ def _search(A: Deflated, units: Units, count: int, lead: Array) -> dict[str, Arr
     p = len(A.diagonal)
     columns = _promising(A, units, count)
     small = A.matrix is not None and units.simple and count <= MOST_COMPILED
-    compiled = kernels("cardinality_search") if small else None
+    compiled = loops("cardinality_search") if small else None
     if compiled is None:
         chosen, V, heights = _power(A, units, A.rows(columns), count)
     else:

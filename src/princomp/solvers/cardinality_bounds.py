@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from princomp._compiled import kernels
+from princomp._compiled import loops
 from princomp._typing import Array
 from princomp.certificates import remainder
 from princomp.solvers import limited_memory
@@ -142,7 +142,7 @@ def row_sums(Q: Array, forced: int, count: int) -> Array:
 
 
 def row_sums_twin(Q: Array, forced: int, count: int, mu: float) -> tuple[Array, Array]:
-    """Return smoothed row sums (m,) and choices (m, m): NumPy twin of the compiled kernel."""
+    """Return smoothed row sums (m,) and choices (m, m): NumPy twin of the compiled loop."""
     m = len(Q)
     Y = np.zeros((m, m))
     Y[:, :forced] = 1.0
@@ -204,7 +204,7 @@ def smoothed(block: Block, dual: Dual, mu: float) -> Slope:
     """Return the smoothed bound, below the exact one by no more than a multiple of ``mu``, and its gradient."""
     weights, shift = dual
     nu = FALL * mu
-    compiled = kernels("cardinality_nodes")
+    compiled = loops("cardinality_nodes")
     sum_rows = row_sums_twin if compiled is None else compiled.row_sums
     cost = None if block.raised is None else ~block.raised
     A = weights**2 if cost is None else cost * weights**2

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from princomp import certificates
-from princomp._compiled import kernels
+from princomp._compiled import loops
 from princomp._typing import Array
 from princomp.penalties import L1, Penalty
 
@@ -144,7 +144,7 @@ class Terms:
 def lasso(P: Array, Q: Array, D: Array, alpha: Array, *, nonnegative: bool, accuracy: float) -> Array:
     """Return D that minimises 1/2 tr(D Q D') - tr(P'D) + sum_j alpha_j |D_j|_1, from D on."""
     enough = accuracy * certificates.slope_scale(alpha, P)
-    compiled = kernels("dictionary_sweeps")
+    compiled = loops("dictionary_sweeps")
     if compiled is not None:
         out: Array = compiled.lasso_rows(P, Q, D, alpha, nonnegative=nonnegative, enough=enough, sweeps=MAX_SWEEPS)
         return out

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from princomp._compiled import kernels
+from princomp._compiled import loops
 from princomp._typing import Array
 from princomp.solvers.deflation import Deflated
 
@@ -78,7 +78,7 @@ def improved(A: Deflated, units: Units, chosen: Array, rounds: int) -> tuple[Arr
         return _tried(A, units, chosen, rounds)
     which = np.flatnonzero(chosen)
     small = A.matrix is not None and len(which) <= MOST_COMPILED
-    compiled = kernels("cardinality_search") if small else None
+    compiled = loops("cardinality_search") if small else None
     if compiled is not None:
         how = {"rounds": rounds, "helps": HELPS, "small": SMALL}
         value, which, loadings, settled = compiled.improve(A.matrix, which, units.forced, **how)

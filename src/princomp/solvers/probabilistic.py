@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from princomp._compiled import kernels
+from princomp._compiled import loops
 from princomp._typing import Array
 
 # Rows per pattern from which on a product for each pattern is faster than small loops for each row.
@@ -132,7 +132,7 @@ def posterior(block: Array, W: Array, noise: float) -> Posterior:
 
 def _posteriors(G: Array, noise: float, which: Array, B: Array) -> tuple[Array, Array, Array]:
     """Return scores, packed covariances and log |M|, by whichever way suits the number of patterns."""
-    compiled = kernels("missing_em") if ROWS_PER_PATTERN * len(G) > len(B) else None
+    compiled = loops("missing_em") if ROWS_PER_PATTERN * len(G) > len(B) else None
     if compiled is None:
         return posteriors(G, noise, which, B)
     Z, C, logdet = compiled.posteriors(G, noise, which, B)

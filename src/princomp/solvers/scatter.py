@@ -27,7 +27,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from princomp._compiled import kernels
+from princomp._compiled import loops
 from princomp._threads import interruptible
 from princomp._typing import Array
 from princomp.data import Centered, budget, statistics
@@ -335,9 +335,9 @@ class Squares:
         return self.S @ B, self.T @ B
 
     def compiled(self, B: Array) -> Any:
-        """Return the kernels, if they pay for a B like this one."""
+        """Return the compiled loops, if they pay for a B like this one."""
         pays = self.features >= LARGE and len(B) >= MANY and np.count_nonzero(B) <= SPARSE * B.size
-        return kernels("regression_descent") if pays else None
+        return loops("regression_descent") if pays else None
 
 
 @dataclass(frozen=True)
