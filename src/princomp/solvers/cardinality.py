@@ -182,8 +182,7 @@ def _leading(A: Deflated) -> tuple[float, Array]:
         return float(values[-1]), vectors[:, -1]
 
     def apply(V: Array) -> Array:
-        image: Array = A.times(V.T).T + A.shift * V
-        return image
+        return A.times(V.T).T + A.shift * V
 
     v = roughly(apply, p, 1, np.random.default_rng(0), tol=LEADING_RESIDUAL, most=LEADING_PRODUCTS)[1][:, 0]
     return float(v @ A.times(v[None])[0]), v
@@ -255,8 +254,7 @@ def _promising(A: Deflated, units: Units, count: int) -> Array:
 def _promises(A: Deflated, units: Units, count: int, columns: Array) -> Array:
     sizes = units.total(A.rows(columns) ** 2)
     largest = np.partition(sizes, -count, axis=1)[:, -count:] if count < sizes.shape[1] else sizes
-    promise: Array = largest.sum(axis=1) / (A.diagonal[columns] + A.shift)
-    return promise
+    return largest.sum(axis=1) / (A.diagonal[columns] + A.shift)
 
 
 def _parts(columns: Array, p: int) -> list[Array]:
@@ -354,8 +352,7 @@ def _images(A: Deflated, found: Array) -> Array:
     if A.kind != "schur":
         return found
     overlap = np.triu(right.T @ found, 1)  # with those before
-    images: Array = right + left @ overlap
-    return images
+    return right + left @ overlap
 
 
 def _residual(A: Deflated, v: Array) -> float:

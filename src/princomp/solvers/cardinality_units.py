@@ -137,8 +137,7 @@ class ByUnits:
 def _best_on(S: Array, nonnegative: bool) -> Array:
     """Return the unit vector with the largest v'Sv (nonnegative: exactly for few features, else a good one)."""
     if not nonnegative:
-        leading: Array = np.linalg.eigh(S)[1][:, -1]
-        return leading
+        return np.linalg.eigh(S)[1][:, -1]
     if len(S) <= EXACT_NONNEGATIVE:
         return nonnegative_value(S)[1]
     shift = max(0.0, -float(np.linalg.eigvalsh(S)[0]))

@@ -53,8 +53,7 @@ class Deflated:
     @cached_property
     def diagonal(self) -> Array:
         """The diagonal of A, (p,)."""
-        diagonal: Array = self.scatter.diagonal - np.einsum("ij,ij->i", self.left, self.right)
-        return diagonal
+        return self.scatter.diagonal - np.einsum("ij,ij->i", self.left, self.right)
 
     @cached_property
     def shift(self) -> float:

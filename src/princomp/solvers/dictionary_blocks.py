@@ -146,8 +146,7 @@ def lasso(P: Array, Q: Array, D: Array, alpha: Array, *, nonnegative: bool, accu
     enough = accuracy * certificates.slope_scale(alpha, P)
     compiled = loops("dictionary_sweeps")
     if compiled is not None:
-        out: Array = compiled.lasso_rows(P, Q, D, alpha, nonnegative=nonnegative, enough=enough, sweeps=MAX_SWEEPS)
-        return out
+        return compiled.lasso_rows(P, Q, D, alpha, nonnegative=nonnegative, enough=enough, sweeps=MAX_SWEEPS)
     return column_sweeps(P, Q, D, soft_threshold(alpha, nonnegative), enough=enough, sweeps=MAX_SWEEPS)
 
 

@@ -130,8 +130,7 @@ def _reach(A: Deflated, units: Units, which: Array, G: Array, values: Array, vec
 def _two_dimensional(a: Array, b: Array, c_squared: Array) -> Array:
     """Return the larger eigenvalue of [[a, c], [c, b]]."""
     half = (a - b) / 2
-    larger: Array = a - half + np.sqrt(half**2 + c_squared)
-    return larger
+    return a - half + np.sqrt(half**2 + c_squared)
 
 
 def _eigh(B: Array) -> tuple[Array, Array]:

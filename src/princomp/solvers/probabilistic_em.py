@@ -125,8 +125,7 @@ class Data:
 
     def rows_by_cells(self) -> Array:
         """Return how many rows with a weight have 0, 1, ... p observed cells."""
-        counts: Array = self.around().reduce(_rows_by_cells, self.weight)
-        return counts
+        return self.around().reduce(_rows_by_cells, self.weight)
 
     def sums(self, model: Model) -> Sums:
         """Return the sums of an E-step."""
@@ -181,8 +180,7 @@ def _leading_filled(data: Data, k: int, rng: np.random.Generator, tol: float) ->
     X = data.around()
 
     def apply(V: Array) -> Array:
-        product: Array = X.reduce(_filled_gram_apply, V, data.weight)
-        return product
+        return X.reduce(_filled_gram_apply, V, data.weight)
 
     values, V = roughly(apply, X.shape[1], k, rng, tol=tol, most=START_STEPS)
     return np.maximum(values, 0.0), V
@@ -193,8 +191,7 @@ def _filled_gram_apply(block: Array, rows: slice, V: Array, weight: Array | None
     scores = filled @ V
     if weight is not None:
         scores *= weight[rows, None]
-    product: Array = filled.T @ scores
-    return product
+    return filled.T @ scores
 
 
 # The M-step

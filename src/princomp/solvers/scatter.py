@@ -123,32 +123,25 @@ class Matrix(Scatter):
 
     @cached_property
     def diagonal(self) -> Array:
-        """The diagonal of S."""
         return np.diag(self.S).copy()
 
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
-        """Return S V."""
         return self.S @ V
 
     def combine(self, J: Array, W: Array, *, roughly: bool = False) -> Array:
-        """Return W S[J]."""
         return W @ np.take(self.S, J, axis=0)
 
     def part(self, rows: Array, columns: Array) -> Array:
-        """Return S[rows, columns]."""
         return self.S[np.ix_(rows, columns)]
 
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
-        """Return S[J, J] and (S S)[J, J]."""
         some = np.take(self.S, J, axis=0)
         return Squares(np.take(some, J, axis=1), some @ some.T, self.features)
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return eigenpairs of S."""
         return leading_eigenpairs(self.S, k)
 
     def among(self, J: Array) -> Matrix:
-        """Return S[J, J]."""
         return Matrix(self.part(J, J))
 
 
@@ -171,7 +164,6 @@ class Factored(Scatter):
         """The view of XX', products with X' taking the place of those with X."""
 
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
-        """Return X'(X V)."""
         return self.transpose_times(self.times(V))
 
 
@@ -186,7 +178,6 @@ class Data(Factored):
 
     @cached_property
     def diagonal(self) -> Array:
-        """Sums of squares of the columns."""
         return np.asarray(np.einsum("ij,ij->j", self.X, self.X))
 
     @cached_property
@@ -204,25 +195,20 @@ class Data(Factored):
 
     @property
     def T(self) -> Data:
-        """The view of X'."""
         return Data(self.X.T)
 
     def times(self, V: Array) -> Array:
-        """Return X V."""
         return self.X @ V
 
     def transpose_times(self, U: Array) -> Array:
-        """Return X'U."""
         return self.X.T @ U
 
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
-        """Return X'(X V)."""
         if roughly and self.fast_parts:
             return (self._in_single[0] @ V.astype(np.float32)).astype(np.float64)
         return ((self.X @ V).T @ self.X).T
 
     def combine(self, J: Array, W: Array, *, roughly: bool = False) -> Array:
-        """Return (W X[:, J]') X."""
         if roughly and self.fast_parts:
             return (W.astype(np.float32) @ np.take(self._in_single[0], J, axis=0)).astype(np.float64)
         if len(J) > PAD * self.features:
@@ -230,11 +216,9 @@ class Data(Factored):
         return (np.take(self.X, J, axis=1) @ W.T).T @ self.X
 
     def part(self, rows: Array, columns: Array) -> Array:
-        """Return X[:, rows]'X[:, columns]."""
         return self.X[:, rows].T @ self.X[:, columns]
 
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
-        """Return the columns J of X, or S[J, J] and (S S)[J, J]."""
         if not (roughly and self.fast_parts):
             dtype = np.float32 if roughly else np.float64
             return _Columns(np.take(self.X, J, axis=1).astype(dtype), self.K.astype(dtype))
@@ -252,7 +236,6 @@ class Data(Factored):
         return _complete(*svd_of_projection((U.T @ self.X).T), k, p)
 
     def among(self, J: Array) -> Data:
-        """Return these columns of X."""
         return Data(self.X[:, J])
 
 
@@ -264,24 +247,19 @@ class Passes(Factored):
 
     @cached_property
     def diagonal(self) -> Array:
-        """Sums of squares of the columns."""
         return np.asarray(self.X.in_dense_tiles().reduce(_squares_by_column))
 
     @property
     def T(self) -> Factored:
-        """The view of X'."""
         return _Transposed(self)
 
     def times(self, V: Array) -> Array:
-        """Return X V."""
         return statistics.scores(self.X, V)
 
     def transpose_times(self, U: Array) -> Array:
-        """Return X'U."""
         return np.ascontiguousarray(statistics.apply_transpose(self.X, U))
 
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
-        """Return X'(X V), by one pass."""
         return statistics.gram_apply(self.X, V)
 
 
@@ -326,7 +304,6 @@ class Squares:
     features: int  # of all of S
 
     def pair(self, B: Array) -> tuple[Array, Array]:
-        """Return (S V)[J] and (S S V)[J]."""
         B = B.astype(self.S.dtype, copy=False)
         compiled = self.compiled(B)
         if compiled is not None:

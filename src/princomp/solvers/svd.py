@@ -28,13 +28,11 @@ def svd(X: Centered, k: int) -> tuple[Array, Array, Array]:
 
 def triangle(X: Centered) -> Array:
     """Return R of X = QR, (p, p), one tile at a time."""
-    R: Array = X.in_dense_tiles().reduce(_triangle, combine=_stack_triangles, tile_rows=max(QR_ROWS, 2 * X.shape[1]))
-    return R
+    return X.in_dense_tiles().reduce(_triangle, combine=_stack_triangles, tile_rows=max(QR_ROWS, 2 * X.shape[1]))
 
 
 def _triangle(block: Array, rows: slice) -> Array:
-    R: Array = np.asarray(np.linalg.qr(block, mode="r"))
-    return R
+    return np.asarray(np.linalg.qr(block, mode="r"))
 
 
 def _stack_triangles(above: Array, below: Array) -> Array:
