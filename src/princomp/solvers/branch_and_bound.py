@@ -110,20 +110,19 @@ class _Tree:
     def __init__(self) -> None:
         self.unit, self.inside, self.outside = [-1], [-1], [-1]
         self.kind, self.dual, self.bound = [int(Kind.EIGENVALUE)], [-1], [np.inf]
-        self.points: list[tuple[Array, Dual] | None] = []
-        self.bytes = 0
+        self.points: dict[int, tuple[Array, Dual]] = {}  # by number: units in order, and the dual point
+        self.numbered, self.bytes = 0, 0
         self.loadings: Array | None = None
 
     def split(self, node: int, unit: int) -> tuple[int, int]:
         """Turn a leaf into a branch; return the nodes with and without the unit, bounded as the leaf was."""
         new = len(self.unit)
-        for _ in range(2):
-            self.unit.append(-1)
-            self.inside.append(-1)
-            self.outside.append(-1)
-            self.kind.append(self.kind[node])
-            self.dual.append(self.dual[node])
-            self.bound.append(self.bound[node])
+        self.unit += [-1, -1]
+        self.inside += [-1, -1]
+        self.outside += [-1, -1]
+        self.kind += 2 * [self.kind[node]]
+        self.dual += 2 * [self.dual[node]]
+        self.bound += 2 * [self.bound[node]]
         self.unit[node], self.inside[node], self.outside[node] = unit, new, new + 1
         return new, new + 1
 
@@ -133,17 +132,14 @@ class _Tree:
 
     def keep(self, units: Array, dual: Dual) -> int:
         """Store a dual point; return its number."""
-        self.points.append((units, dual))
+        number, self.numbered = self.numbered, self.numbered + 1
+        self.points[number] = units, dual
         self.bytes += dual.weights.nbytes
-        if self.bytes > POINT_BYTES:
-            self.forget()
-        return len(self.points) - 1
-
-    def forget(self) -> None:
-        """Drop the points that no leaf uses (the last one is in use)."""
-        used = {self.dual[i] for i in range(len(self.unit)) if self.unit[i] < 0} | {len(self.points) - 1}
-        self.points = [point if i in used else None for i, point in enumerate(self.points)]
-        self.bytes = sum(point[1].weights.nbytes for point in self.points if point is not None)
+        if self.bytes > POINT_BYTES:  # drop the points that no leaf uses (the last one is in use)
+            used = {dual for dual, unit in zip(self.dual, self.unit) if unit < 0} | {number}
+            self.points = {i: point for i, point in self.points.items() if i in used}
+            self.bytes = sum(kept.weights.nbytes for _, kept in self.points.values())
+        return number
 
     def leaves(self, scale: float, carried: Callable[[Array, Dual], Dual], single: bool) -> Leaves:
         """Return flat arrays, no longer scaled, with the points that are used, as ``carried`` has them."""
@@ -151,24 +147,14 @@ class _Tree:
         dual[(unit >= 0) | (kind != Kind.DUAL)] = -1
         if single:
             kind[kind == Kind.DUAL] = Kind.SIGNED
-        used = np.unique(dual[dual >= 0])
-        points = []
-        for i in used:
-            point = self.points[i]
-            if point is not None:
-                weights, shift = carried(*point)
-                points.append((point[0], weights * np.sqrt(scale), shift * scale))
+        used, points = np.unique(dual[dual >= 0]), []
+        for units, point in (self.points[i] for i in used):
+            weights, shift = carried(units, point)
+            points.append((units, weights * np.sqrt(scale), shift * scale))
         dual[dual >= 0] = np.searchsorted(used, dual[dual >= 0])
-        return Leaves(
-            unit,
-            np.array(self.inside),
-            np.array(self.outside),
-            kind,
-            dual,
-            np.where(unit < 0, np.array(self.bound) * scale, np.nan),
-            tuple(points),
-            self.loadings,
-        )
+        bound = np.where(unit < 0, np.array(self.bound) * scale, np.nan)
+        inside, outside = np.array(self.inside), np.array(self.outside)
+        return Leaves(unit, inside, outside, kind, dual, bound, tuple(points), self.loadings)
 
 
 class _Node(NamedTuple):
@@ -178,7 +164,12 @@ class _Node(NamedTuple):
     at: int  # its place in the tree
     chosen: tuple[int, ...]  # units in
     free: Array  # units to choose from
-    point: int  # number of the dual point; -1 before the first
+    point: int = -1  # number of the dual point; -1 before the first
+
+    @property
+    def units(self) -> Array:
+        """All units, those in first."""
+        return _joined(self.chosen, self.free)
 
     def __lt__(self, other: Any) -> bool:
         """The largest bound first; of equals the older."""
@@ -198,8 +189,8 @@ class _Search:
     vector: Array = field(default_factory=lambda: np.zeros(0))
     closed: float = -np.inf  # largest bound of a leaf that is done with
     nodes: int = 0
-    core: Block | None = None
-    place: Array = field(default_factory=lambda: np.zeros(0, dtype=int))  # unit -> place in the core
+    core: Block = field(init=False)  # the units that the root leaves
+    place: Array = field(init=False)  # unit -> place in the core
 
     @property
     def target(self) -> float:
@@ -223,8 +214,8 @@ class _Search:
     def offer(self, units: Array) -> None:
         """Keep a set of units, made to fit the constraints, as the best known."""
         problem = self.problem
-        units = np.setdiff1d(np.unique(units), np.setdiff1d(np.arange(problem.unit_of.max() + 1), problem.available))
-        units = np.concatenate([np.array(problem.forced, dtype=int), np.setdiff1d(units, problem.forced)])[: problem.k]
+        units = np.setdiff1d(np.intersect1d(units, problem.available), problem.forced)
+        units = _joined(problem.forced, units)[: problem.k]
         if len(units) == 0:
             here = np.flatnonzero(problem.allowed)
             units = problem.unit_of[here[[int(np.argmax(problem.diagonal(here)))]]]
@@ -262,7 +253,7 @@ class _Search:
         """Bound the root, drop hopeless units; return the node that is left, if any."""
         problem = self.problem
         free = np.setdiff1d(problem.available, problem.forced)
-        if self.determined(0, problem.forced, free):
+        if self.determined(_Node(np.inf, 0, problem.forced, free)):
             return None
         if problem.by_data:
             self.tree.set(0, Kind.TRACE, problem.trace(problem.forced, free))
@@ -273,19 +264,21 @@ class _Search:
         self.tree.loadings = rows.loadings
         if rows.bound(problem.available) < self.tree.bound[0]:
             self.tree.set(0, Kind.ROWS, rows.bound(problem.available))
-        node, free = self.screen(rows, free)
-        if len(problem.forced) + len(free) > CORE or self.over():
-            self.closed = max(self.closed, self.tree.bound[node])
+        at, free = self.screen(rows, free)
+        node = _Node(self.tree.bound[at], at, problem.forced, free)
+        if len(node.units) > CORE or self.over():
+            self.closed = max(self.closed, node.bound)
             return None
-        live = np.sort(np.concatenate([problem.forced, free]).astype(int))
-        self.core, self.place = self.whole(live), np.zeros(problem.unit_of.max() + 1, dtype=int)
+        live = np.sort(node.units)
+        self.core, self.place = self.whole(live), np.zeros(problem.count, dtype=int)
         self.place[live] = np.arange(len(live))
-        if self.determined(node, problem.forced, free):
+        if self.determined(node):
             return None
-        bound = self.eigenvalue(problem.forced, free)
-        if bound < self.tree.bound[node]:
-            self.tree.set(node, Kind.EIGENVALUE, bound)
-        return _Node(self.tree.bound[node], node, problem.forced, free, -1)
+        bound = self.eigenvalue(node)
+        if bound >= node.bound:
+            return node
+        self.tree.set(at, Kind.EIGENVALUE, bound)
+        return node._replace(bound=bound)
 
     def balanced_rows(self) -> RowSums | None:
         """Return row sums balanced by the loadings of the best vector known, with the best floor under them.
@@ -309,8 +302,8 @@ class _Search:
     def screen(self, rows: RowSums, free: Array) -> tuple[int, Array]:
         """Drop, one after the other, the units with which every support has a bound below the target."""
         problem, node = self.problem, 0
-        live = np.ones(problem.unit_of.max() + 1, dtype=bool)
-        live[np.setdiff1d(np.arange(len(live)), problem.available)] = False
+        live = np.zeros(problem.count, dtype=bool)
+        live[problem.available] = True
         for begin in range(0, len(free), COLUMNS):
             if self.over():
                 break
@@ -320,17 +313,21 @@ class _Search:
                 bound = rows.bound(np.flatnonzero(live), int(unit), column)
                 if bound <= self.target and live.sum() > problem.k:
                     inside, node = self.tree.split(node, int(unit))
-                    self.tree.set(inside, Kind.ROWS, bound)
-                    self.closed = max(self.closed, bound)
+                    self.close(inside, Kind.ROWS, bound)
                     live[unit] = False
         free = free[live[free]]
         if node:
             self.tree.set(node, Kind.ROWS, rows.bound(np.flatnonzero(live)))
         return node, free
 
-    def eigenvalue(self, chosen: tuple[int, ...], free: Array) -> float:
+    def close(self, at: int, kind: Kind, bound: float, point: int = -1) -> None:
+        """Give a leaf a bound with which it is done."""
+        self.tree.set(at, kind, bound, point)
+        self.closed = max(self.closed, bound)
+
+    def eigenvalue(self, node: _Node) -> float:
         """Return the leading eigenvalue on all units of a node."""
-        S = self.block(chosen, free).S
+        S = self.block(node.units).S
         return float(np.linalg.eigvalsh(S)[-1]) + ROUNDING * len(S) * float(np.linalg.norm(S))
 
     # The core: dual bounds.
@@ -344,11 +341,9 @@ class _Search:
         raised = S < 0 if self.problem.nonnegative and owner is None else None
         return Block(S, bounds.directions(S, owner), owner, raised, 0, self.problem.k)
 
-    def block(self, chosen: tuple[int, ...], free: Array) -> Block:
-        """Return the subproblem of a node, units in first."""
-        assert self.core is not None  # noqa: S101
-        units = self.place[np.concatenate([np.array(chosen, dtype=int), free])]
-        count = min(self.problem.k - len(chosen), len(free))
+    def block(self, units: Array, chosen: int = 0) -> Block:
+        """Return the subproblem of some units, of which the first ``chosen`` are in."""
+        units, count = self.place[units], min(self.problem.k, len(units)) - chosen
         if self.core.owner is None:
             here, owner = units, None
         else:
@@ -356,17 +351,16 @@ class _Search:
             here, owner = np.concatenate(members), np.repeat(np.arange(len(units)), [len(m) for m in members])
         at = np.ix_(here, here)
         raised = None if self.core.raised is None else self.core.raised[np.ix_(units, units)]
-        return Block(self.core.S[at], self.core.direction[at], owner, raised, len(chosen), count)
+        return Block(self.core.S[at], self.core.direction[at], owner, raised, chosen, count)
 
-    def dual(self, point: int, chosen: tuple[int, ...], free: Array) -> Dual:
-        """Return a stored dual point for the units of a node."""
-        stored = self.tree.points[point]
-        assert stored is not None  # noqa: S101
-        return stored[1].restricted(np.searchsorted(stored[0], np.concatenate([np.array(chosen, dtype=int), free])))
+    def dual(self, node: _Node) -> Dual:
+        """Return the dual point of a node for its units."""
+        units, dual = self.tree.points[node.point]
+        return dual.restricted(np.searchsorted(units, node.units))
 
     def carried(self, units: Array, dual: Dual) -> Dual:
         """Return a dual point of units in order as `verify` reads it."""
-        return bounds.signed(self.block((), units), dual)
+        return bounds.signed(self.block(units), dual)
 
     def first_dual(self, block: Block, units: Array) -> Dual:
         """Return the best of some simple points: a share of S moved to the rows, balanced by loadings.
@@ -384,33 +378,28 @@ class _Search:
                 best, least = dual, bound
         return best
 
-    def determined(self, node: int, chosen: Sequence[int], free: Array) -> bool:
+    def determined(self, node: _Node) -> bool:
         """Close a node that leaves no choice, or so little that all supports can be tried; tell whether it did."""
-        count = self.problem.k - len(chosen)
-        if 0 < count < len(free):
-            return self.enumerated(node, chosen, free, count)
-        units = np.concatenate([np.array(chosen, dtype=int), free if count else free[:0]])
+        count = self.problem.k - len(node.chosen)
+        if 0 < count < len(node.free):
+            return self.enumerated(node, count)
+        units = node.units if count else node.units[: len(node.chosen)]
         self.keep(units)
-        bound = self.problem.exact(units)
-        self.tree.set(node, Kind.EXACT, bound)
-        self.closed = max(self.closed, bound)
+        self.close(node.at, Kind.EXACT, self.problem.exact(units))
         return True
 
-    def enumerated(self, node: int, chosen: Sequence[int], free: Array, count: int) -> bool:
+    def enumerated(self, node: _Node, count: int) -> bool:
         """Close a node by trying all its supports, if they are few; tell whether it did."""
-        if self.problem.nonnegative or not self.problem.single or comb(len(free), count) > ENUMERATED:
+        if self.problem.nonnegative or not self.problem.single or comb(len(node.free), count) > ENUMERATED:
             return False
-        more = free[np.array(list(combinations(range(len(free)), count)))]
-        supports = np.concatenate([np.tile(np.array(chosen, dtype=int), (len(more), 1)), more], axis=1)
-        live = np.concatenate([np.array(chosen, dtype=int), free])
-        S, place = self.problem.part(live, live), np.zeros(len(self.problem.unit_of), dtype=int)
-        place[live] = np.arange(len(live))
-        at = place[supports]
-        values = np.linalg.eigvalsh(S[at[:, :, None], at[:, None, :]])[:, -1]
-        self.keep(supports[int(np.argmax(values))])
+        units, inside = node.units, len(node.chosen)
+        more = np.array(list(combinations(range(inside, len(units)), count)))
+        supports = np.concatenate([np.tile(np.arange(inside), (len(more), 1)), more], axis=1)  # places in units
+        S = self.problem.part(units, units)
+        values = np.linalg.eigvalsh(S[supports[:, :, None], supports[:, None, :]])[:, -1]
+        self.keep(units[supports[int(np.argmax(values))]])
         bound = float(values.max()) + ROUNDING * len(S) * float(np.linalg.norm(S))
-        self.tree.set(node, Kind.ENUMERATED, bound)
-        self.closed = max(self.closed, bound)
+        self.close(node.at, Kind.ENUMERATED, bound)
         return True
 
     def look_into(self, node: _Node) -> None:
@@ -432,77 +421,70 @@ class _Search:
 
     def lower_bound(self, node: _Node) -> tuple[_Node, dict[int, float]]:
         """Descend from the node's dual point; return the node with its new bound, and how far each free unit is in."""
-        block = self.block(node.chosen, node.free)
-        units = np.concatenate([np.array(node.chosen, dtype=int), node.free])
-        dual = self.first_dual(block, units) if node.point < 0 else self.dual(node.point, node.chosen, node.free)
-        found = bounds.improve(
-            block,
-            dual,
-            self.target,
-            mu=float(np.clip(0.5 * (node.bound - self.lower), bounds.LAST_MU, bounds.FIRST_MU)),
-            steps=STEPS,
-            over=self.over,
-        )
+        units, block = node.units, self.block(node.units, len(node.chosen))
+        dual = self.first_dual(block, units) if node.point < 0 else self.dual(node)
+        mu = float(np.clip(0.5 * (node.bound - self.lower), bounds.LAST_MU, bounds.FIRST_MU))
+        found = bounds.improve(block, dual, self.target, mu=mu, steps=STEPS, over=self.over)
         order = np.argsort(units)
         if found.bound < node.bound:
             point = self.tree.keep(units[order], found.dual.restricted(order))
             self.tree.set(node.at, Kind.DUAL, found.bound, point)
             node = node._replace(bound=found.bound, point=point)
         best = np.argsort(-found.share[block.forced :], kind="stable")[: block.count]
-        self.keep(np.concatenate([np.array(node.chosen, dtype=int), node.free[best]]))
+        self.keep(_joined(node.chosen, node.free[best]))
         return node, dict(zip(units.tolist(), found.chosen.tolist()))
 
-    def child(self, node: _Node, unit: int, inside: bool) -> tuple[float, tuple[int, ...], Array]:
-        """Return the bound of a child at the node's dual point, and its units."""
-        free = node.free[node.free != unit]
+    def child(self, node: _Node, unit: int, inside: bool) -> _Node:
+        """Return a child, bounded at the node's dual point; it has no place of its own yet."""
         chosen = (*node.chosen, unit) if inside else node.chosen
-        if not 0 < self.problem.k - len(chosen) < len(free):
-            return -np.inf, chosen, free
+        child = node._replace(bound=-np.inf, chosen=chosen, free=node.free[node.free != unit])
+        if not 0 < self.problem.k - len(chosen) < len(child.free):
+            return child
         if node.point < 0:
-            return self.eigenvalue(chosen, free), chosen, free
-        return bounds.dual_bound(self.block(chosen, free), self.dual(node.point, chosen, free)), chosen, free
+            return child._replace(bound=self.eigenvalue(child))
+        return child._replace(bound=bounds.dual_bound(self.block(child.units, len(chosen)), self.dual(child)))
 
     def decide(self, node: _Node, found: dict[int, float]) -> tuple[_Node | None, dict[int, float]]:
         """Decide on units one of whose sides is hopeless, the clearest first; return what is left and bounds tried."""
         tried: dict[int, float] = {}
         if node.bound <= self.target:
             return node, tried
+        kind = Kind.DUAL if node.point >= 0 else Kind.EIGENVALUE
         units = sorted((int(unit) for unit in node.free), key=lambda unit: (-abs(found[unit] - 0.5), unit))
         for unit in units:
             if self.over():
                 break
             inside = found[unit] < 0.5  # the side that seems hopeless
-            bound, chosen, free = self.child(node, unit, inside)
-            if bound > self.target:
-                tried[unit] = bound
+            hopeless = self.child(node, unit, inside)
+            if hopeless.bound > self.target:
+                tried[unit] = hopeless.bound
                 continue
             with_it, without = self.tree.split(node.at, unit)
-            closed, left = (with_it, without) if inside else (without, with_it)
-            if not self.determined(closed, chosen, free):
-                self.tree.set(closed, Kind.DUAL if node.point >= 0 else Kind.EIGENVALUE, bound, node.point)
-                self.closed = max(self.closed, bound)
-            bound, chosen, free = self.child(node, unit, not inside)
-            if self.determined(left, chosen, free):
+            at, left = (with_it, without) if inside else (without, with_it)
+            if not self.determined(hopeless._replace(at=at)):
+                self.close(at, kind, hopeless.bound, node.point)
+            node = self.child(node, unit, not inside)._replace(at=left)
+            if self.determined(node):
                 return None, tried
-            self.tree.set(left, Kind.DUAL if node.point >= 0 else Kind.EIGENVALUE, bound, node.point)
-            node = node._replace(bound=bound, at=left, chosen=chosen, free=free)
+            self.tree.set(left, kind, node.bound, node.point)
         return node, tried
 
     def branch(self, node: _Node, tried: dict[int, float]) -> None:
         """Split a node on the unit that lowers the bounds of both sides most."""
-        best: tuple[float, int, Any] | None = None
-        candidates = [unit for unit in sorted(tried, key=lambda unit: tried[unit]) if unit in set(node.free.tolist())]
+        left, splits = set(node.free.tolist()), []
+        candidates = [unit for unit in sorted(tried, key=lambda unit: tried[unit]) if unit in left]
         for unit in candidates[:CANDIDATES] or [int(node.free[0])]:
             sides = self.child(node, unit, True), self.child(node, unit, False)
-            fall = [max(node.bound - side[0], 1e-12) for side in sides]
-            score = fall[0] * fall[1]
-            if best is None or score > best[0]:
-                best = score, unit, sides
+            fall = [max(node.bound - side.bound, 1e-12) for side in sides]
+            splits.append((fall[0] * fall[1], unit, sides))
             if self.over():
                 break
-        assert best is not None  # noqa: S101
-        for index, (bound, chosen, free) in zip(self.tree.split(node.at, best[1]), best[2], strict=True):
-            if self.determined(index, chosen, free):
-                continue
-            self.tree.set(index, Kind.DUAL if node.point >= 0 else Kind.EIGENVALUE, bound, node.point)
-            heapq.heappush(self.open, node._replace(bound=bound, at=index, chosen=chosen, free=free))
+        _, unit, sides = max(splits, key=lambda split: split[0])
+        for at, side in zip(self.tree.split(node.at, unit), sides, strict=True):
+            if not self.determined(side._replace(at=at)):
+                self.tree.set(at, Kind.DUAL if node.point >= 0 else Kind.EIGENVALUE, side.bound, node.point)
+                heapq.heappush(self.open, side._replace(at=at))
+
+
+def _joined(chosen: Sequence[int], free: Array) -> Array:
+    return np.concatenate([np.array(chosen, dtype=int), free])

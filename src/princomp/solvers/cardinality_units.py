@@ -76,6 +76,11 @@ class ByUnits:
         return self.scatter.data is not None
 
     @property
+    def count(self) -> int:
+        """How many units there are."""
+        return int(self.unit_of.max()) + 1
+
+    @property
     def available(self) -> Array:
         """Units that have features left."""
         return np.unique(self.unit_of[self.allowed])
@@ -150,7 +155,7 @@ class RowSums:
     def __init__(self, problem: ByUnits, loadings: Array) -> None:
         self.problem, self.loadings = problem, loadings
         self.everything = problem.features(problem.available)
-        self.count = int(problem.unit_of.max()) + 1
+        self.count = problem.count
         self.starts = np.flatnonzero(np.diff(problem.unit_of[self.everything], prepend=-1))
         self.sums = np.zeros((self.count, problem.k))  # own, and the c largest others, c = 0 .. k - 1
         forced = np.array(problem.forced, dtype=int)
