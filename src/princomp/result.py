@@ -332,6 +332,14 @@ def run(
     return Result(state.value, state.objective, certificate, status, state.iteration, history)
 
 
+def settled(states: Iterator[State], *, tol: float, max_iter: int) -> State:
+    """Return the first state within ``tol``, or of so many iterations, or the last there is: for a beginning."""
+    for state in states:
+        if state.residual <= tol or state.iteration >= max_iter:
+            break
+    return state
+
+
 def measured(result: Result, residual: float, details: Mapping[str, Any] | None = None) -> Result:
     """Return the result with the residual that was measured of its answer, after the solver has ended.
 

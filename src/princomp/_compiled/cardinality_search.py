@@ -1,6 +1,6 @@
 """The search for a sparse component on a matrix A (p, p): truncated power steps, then exchanges until none helps.
 
-Twins: `princomp.solvers.exchange.Units.truncated` with products, and `princomp.solvers.exchange.exchange`.
+Twins: `princomp.solvers.exchange.Units.truncated` with products, and `princomp.solvers.exchange.exchanged`.
 """
 
 import numpy as np

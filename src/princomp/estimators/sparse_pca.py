@@ -24,7 +24,7 @@ from princomp.estimators.sparse.problem import Found, Listener, Problem
 from princomp.estimators.standardise import as_given, standardise
 from princomp.progress import Tell
 from princomp.result import Certificate, History, Result, State, Status
-from princomp.solvers.deflation import Kind as Deflation
+from princomp.solvers.deflation import Deflation
 from princomp.solvers.scatter import MATRIX_SIDE
 from princomp.solvers.signs import signs
 

@@ -24,7 +24,7 @@ from princomp.certificates.proof import CardinalityCertificate, Kind, Leaves, re
 from princomp.result import Callback, State, Value, run
 from princomp.solvers import cardinality_bounds as bounds
 from princomp.solvers.cardinality_bounds import ROUNDING, Block, Dual
-from princomp.solvers.cardinality_units import ByUnits, RowSums
+from princomp.solvers.cardinality_units import RowSums, SupportProblem
 
 TOL = 1e-8  # relative gap at which a leaf is closed
 CORE = 1000  # units up to which dual points are used: they have an entry for each pair
@@ -67,7 +67,8 @@ def prove(
     begin = time.monotonic()
     deadline = np.inf if time_limit is None else begin + time_limit
     search = _Search(
-        ByUnits.of(S, nonzeros, groups, include, exclude, nonnegative, data), lambda: time.monotonic() >= deadline
+        SupportProblem.of(S, nonzeros, groups, include, exclude, nonnegative, data),
+        lambda: time.monotonic() >= deadline,
     )
     search.offer(search.problem.unit_of[np.asarray(support, dtype=int)])
     from sklearn.exceptions import ConvergenceWarning
@@ -180,7 +181,7 @@ class _Node(NamedTuple):
 class _Search:
     """The search: what is proved so far, and what is open."""
 
-    problem: ByUnits
+    problem: SupportProblem
     over: Callable[[], bool]
     tree: _Tree = field(default_factory=_Tree)
     open: list[_Node] = field(default_factory=list)

@@ -21,7 +21,7 @@ from princomp.solvers.scatter import Data, Matrix, Scatter
 
 
 @dataclass(frozen=True)
-class ByUnits:
+class SupportProblem:
     """The problem by units, divided by a power of four so that variances are about 1."""
 
     scatter: Scatter  # as given
@@ -43,7 +43,7 @@ class ByUnits:
         exclude: Sequence[int],
         nonnegative: bool,
         data: bool,
-    ) -> ByUnits:
+    ) -> SupportProblem:
         """Check what is given, and return it by units."""
         given = np.asarray(S, dtype=np.float64)
         if given.ndim != 2 or (not data and given.shape[0] != given.shape[1]):
@@ -152,7 +152,7 @@ def _best_on(S: Array, nonnegative: bool) -> Array:
 class RowSums:
     """Row sums of all units, made a few columns at a time."""
 
-    def __init__(self, problem: ByUnits, loadings: Array) -> None:
+    def __init__(self, problem: SupportProblem, loadings: Array) -> None:
         self.problem, self.loadings = problem, loadings
         self.everything = problem.features(problem.available)
         self.count = problem.count
@@ -164,7 +164,7 @@ class RowSums:
         self.inside = norms.sum(axis=1)
 
     @classmethod
-    def made(cls, problem: ByUnits, loadings: Array, over: Callable[[], bool]) -> RowSums | None:
+    def made(cls, problem: SupportProblem, loadings: Array, over: Callable[[], bool]) -> RowSums | None:
         """Return the sums, or None if time runs out."""
         rows = cls(problem, loadings)
         largest = np.zeros((rows.count, 0))

@@ -23,8 +23,6 @@ from princomp.solvers.deflation import Deflated
 from princomp.solvers.leading import roughly
 from princomp.solvers.scatter import Scatter
 
-Operator = Callable[[Array], Array]
-
 STEPS = 5  # per state: a single one takes a fraction of a millisecond
 EXPLORE = 60  # steps after which only the best start goes on
 MAX_STEPS = 2000  # after which a component is left where it is, so that the next can be found
@@ -132,7 +130,7 @@ def _maximisers(images: Array, bound: float) -> Array:
     return np.column_stack([maximiser(image, bound) for image in images.T])
 
 
-def _step(apply: Operator, value: Value, bound: float) -> dict[str, Array]:
+def _step(apply: Callable[[Array], Array], value: Value, bound: float) -> dict[str, Array]:
     """Return the state after a step of each point: the long one where it leads higher, else the plain one, or none."""
     V, images, push = value["V"], value["images"], value["push"]
     heights = _heights(V, images)

@@ -27,7 +27,7 @@ from scipy.linalg import norm
 from princomp._typing import Array
 from princomp.solvers.scatter import Scatter
 
-Kind = Literal["hotelling", "projection", "schur", "generalised"]
+Deflation = Literal["hotelling", "projection", "schur", "generalised"]
 
 NOTHING = 1e-13  # of a length or of a variance: this share is rounding
 
@@ -37,7 +37,7 @@ class Deflated:
     """A (p, p) = S - left right': whole where S is in memory, else by a few rows at a time."""
 
     scatter: Scatter  # S
-    kind: Kind
+    kind: Deflation
     left: Array  # (p, r)
     right: Array  # (p, r)
     basis: Array  # (p, j) the q's of "generalised", otherwise empty
@@ -110,8 +110,8 @@ class Deflated:
 
 def deflated(scatter: Scatter, kind: str, value: Mapping[str, Array] | None = None) -> Deflated:
     """Return S itself, or what it is without the components of a solver's value ("left", "right", "basis")."""
-    if kind not in get_args(Kind):
-        raise ValueError(f"The deflation must be one of {', '.join(get_args(Kind))}; got {kind!r}.")
+    if kind not in get_args(Deflation):
+        raise ValueError(f"The deflation must be one of {', '.join(get_args(Deflation))}; got {kind!r}.")
     empty = np.zeros((scatter.features, 0))
     factors = [empty] * 3 if value is None else [value[name] for name in ("left", "right", "basis")]
-    return Deflated(scatter, cast(Kind, kind), *factors)
+    return Deflated(scatter, cast(Deflation, kind), *factors)

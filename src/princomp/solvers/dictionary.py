@@ -63,8 +63,8 @@ def dictionary(X: Factored, value: Value, *, terms: Terms) -> Iterator[State]:
     the larger one of `certificates.dictionary_kkt`. A column of D that is zero could not be made to pay.
     """
     if terms.swapped:
-        for state in dictionary(X.T, exchange(value), terms=terms.swap()):
-            yield replace(state, value=exchange(state.value))
+        for state in dictionary(X.T, transposed(value), terms=terms.swap()):
+            yield replace(state, value=transposed(state.value))
         return
     steps = STEPS if X.shape[0] * X.shape[1] * value["D"].shape[1] <= SMALL else 1
     here = dict(value)
@@ -85,7 +85,7 @@ def _step(X: Factored, value: Value, terms: Terms) -> dict[str, Array]:
     return moved | {"sweeps": np.array(sweeps - 1)}
 
 
-def exchange(value: Value) -> Value:
+def transposed(value: Value) -> Value:
     """Return the value for X', in which Y and D change places."""
     return {EXCHANGED.get(name, name): array for name, array in value.items()}
 

@@ -9,15 +9,13 @@ import numpy as np
 from princomp._typing import Array
 from princomp.penalties import Penalty
 from princomp.result import Value
-from princomp.solvers.dictionary import SWEEPS, begin, exchange
+from princomp.solvers.dictionary import SWEEPS, begin, transposed
 from princomp.solvers.dictionary_blocks import Terms, on_spheres
 from princomp.solvers.leading import roughly
 from princomp.solvers.scatter import Factored
 
 START_TOL = 1e-4  # of the singular vectors to start from
 START_ITERATIONS = 200
-FROM_NOTHING = 20  # sweeps over codes that were not given
-ROUGHLY = 1e-2  # accuracy of one factor, begun from the other
 NOTHING = 1e-10  # singular values this small beside the first are rounding
 WARM_SWEEPS = 5  # block sweeps from a start that was given: it is near a minimum
 EXPECTED_STEPS = 300  # of a fit
@@ -33,24 +31,12 @@ def start(
     Columns beyond the rank begin empty and are filled from what the others leave.
     """
     if terms.swapped:
-        return exchange(start(X.T, k, terms.swap(), rng, Y=D, D=Y))
-    n, p = X.shape
+        return transposed(start(X.T, k, terms.swap(), rng, Y=D, D=Y))
     sweeps = WARM_SWEEPS
-    if Y is None and D is None:
-        Y, D = _feasible(*_singular_vectors(X, k, rng), terms)
+    if Y is None or D is None:
+        Y, D = _singular_vectors(X, k, rng)
         sweeps = SWEEPS
-    elif Y is None:
-        _, D = _feasible(np.zeros((n, k)), np.asarray(D), terms)
-        T, Y = X.times(D), np.zeros((n, k))
-        for _ in range(FROM_NOTHING):
-            Y = terms.codes(T, D.T @ D, Y, ROUGHLY)
-    elif D is None:
-        Y, _ = _feasible(Y, np.zeros((p, k)), terms)
-        Y = on_spheres(Y, terms.radius) if terms.code_alpha is None else Y
-        D = terms.loadings(X.transpose_times(Y), Y.T @ Y, np.zeros((p, k)), ROUGHLY)
-    else:
-        Y, D = _feasible(Y, D, terms)
-    return begin(X, *terms.balanced(Y, D), sweeps=sweeps)
+    return begin(X, *terms.balanced(*_feasible(Y, D, terms)), sweeps=sweeps)
 
 
 def _singular_vectors(X: Factored, k: int, rng: np.random.Generator) -> tuple[Array, Array]:

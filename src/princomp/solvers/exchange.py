@@ -64,8 +64,13 @@ class Units:
         chosen = np.zeros(sizes.shape, dtype=bool)
         np.put_along_axis(chosen, largest, True, axis=1)
         V = np.where(self.features(chosen), Y, 0.0)
-        length = np.linalg.norm(V, axis=1, keepdims=True)
-        return chosen, np.divide(V, length, out=V, where=length > 0)
+        return chosen, _unit_rows(V)
+
+
+def _unit_rows(V: Array) -> Array:
+    """Return V with rows of length 1, zero rows left alone."""
+    lengths = np.linalg.norm(V, axis=1, keepdims=True)
+    return np.divide(V, lengths, out=np.zeros_like(V), where=lengths > 0)
 
 
 def improved(A: Deflated, units: Units, chosen: Array, rounds: int) -> tuple[Array, Array, float, bool]:
@@ -161,9 +166,7 @@ def _helpful(A: Deflated, units: Units, chosen: Array, v: Array, value: float) -
         return None
     masks = np.repeat(chosen[None], len(removable), axis=0)
     masks[np.arange(len(removable)), removable] = False
-    W = np.where(units.features(masks), v, 0.0)  # v without each of them
-    lengths = np.linalg.norm(W, axis=1, keepdims=True)
-    W = np.divide(W, lengths, out=np.zeros_like(W), where=lengths > 0)
+    W = _unit_rows(np.where(units.features(masks), v, 0.0))  # v without each of them
     images = A.times(W)
     heights = np.einsum("ij,ij->i", W, images)
     pull = np.maximum(images, 0.0) if units.nonnegative else images
@@ -201,9 +204,7 @@ def nonnegative_from_everywhere(B: Array) -> Array:
     starts = np.vstack([B[columns], np.eye(len(B))[columns], lead, -lead, np.ones(len(B))])
     X = np.maximum(starts, 0.0)
     for _ in range(NONNEGATIVE_STEPS):
-        lengths = np.linalg.norm(X, axis=1, keepdims=True)
-        X = np.divide(X, lengths, out=np.zeros_like(X), where=lengths > 0)
-        X = np.maximum(X @ B, 0.0)
+        X = np.maximum(_unit_rows(X) @ B, 0.0)
     heights = np.linalg.norm(X, axis=1)
     ends = [_nonnegative(B, X[i]) for i in np.argsort(-heights, kind="stable")[:NONNEGATIVE_POLISHED]]
     return max(ends, key=lambda x: float(x @ B @ x))

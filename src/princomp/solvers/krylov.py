@@ -20,7 +20,7 @@ from princomp._typing import Array
 from princomp.result import State, Value
 from princomp.solvers.eigh import leading_eigenpairs
 
-Operator = Callable[[Array], Array]
+Apply = Callable[[Array], Array]
 
 # Few vectors per product waste memory traffic, many waste the polynomial degree on which convergence rests: eight are
 # best for k from 5 to 50 (2000 x 5000, 5000 x 2000, dense and sparse). With many more components there would be many
@@ -123,7 +123,7 @@ def vectors(value: Value) -> Array:
     return V * np.where(np.einsum("ij,ij->j", V, value["basis"] @ Y) < 0, -1.0, 1.0)
 
 
-def krylov(apply: Operator, value: Value, *, k: int, total: float, rough: Operator | None = None) -> Iterator[State]:
+def krylov(apply: Apply, value: Value, *, k: int, total: float, rough: Apply | None = None) -> Iterator[State]:
     """Yield states that converge to the k leading eigenpairs of S, those that are locked included.
 
     ``total`` is the trace of S: the objective is what the k eigenvalues leave of it. ``rough`` is S V in single
@@ -215,7 +215,7 @@ def _drowned(values: Array, residuals: Array, k: int) -> bool:
     return len(values) == k and values[-1] < GRADE * values[0] and residuals[0] < ROUGH * values[0]
 
 
-def _without(locked: Array, apply: Operator) -> Operator:
+def _without(locked: Array, apply: Apply) -> Apply:
     """Return the operator on what is orthogonal to the locked vectors."""
 
     def deflated(V: Array) -> Array:

@@ -25,7 +25,7 @@ from princomp import certificates
 from princomp._typing import Array
 from princomp.certificates.left_out import BLOCK, MISS, SPARSE_BLOCK
 from princomp.data import Centered, statistics
-from princomp.result import Certificate, Result, Status, Value, run, warn
+from princomp.result import Certificate, Result, Status, Value, run, settled, warn
 from princomp.solvers import krylov
 from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
 
@@ -146,10 +146,8 @@ def roughly(
 
     The residual that the iteration reckons is at most ``tol``, unless that takes more than some ``most`` products.
     """
-    for state in krylov.krylov(apply, krylov.start(size, k, rng), k=k, total=0.0):
-        if state.residual <= tol or state.iteration >= most:
-            break
-    return state.value["values"], krylov.vectors(state.value)
+    value = settled(krylov.krylov(apply, krylov.start(size, k, rng), k=k, total=0.0), tol=tol, max_iter=most).value
+    return value["values"], krylov.vectors(value)
 
 
 def leading(

@@ -19,13 +19,13 @@ each row tells ever more: of the turn of component i towards the direction j > i
 Where cells are missing half its logarithm, if it is positive, is charged too.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from princomp._typing import Array
-from princomp.result import State
+from princomp.result import settled
 from princomp.solvers import probabilistic, probabilistic_em
 from princomp.solvers.probabilistic_em import Data, Hidden, Model
 
@@ -107,14 +107,6 @@ def climb(criterion: Callable[[int], float], most: int) -> tuple[int, list[float
     return int(np.argmax(values)) + 1, values
 
 
-def settled(states: Iterator[State], tol: float, max_iter: int) -> State:
-    """Return the state that is within ``tol``, or the last one."""
-    for state in states:
-        if state.residual <= tol or state.iteration >= max_iter:
-            break
-    return state
-
-
 def noiseless(k: int, rows: float, p: int) -> float:
     """Return the criterion of k components that leave no noise of so many complete rows of p features.
 
@@ -152,7 +144,7 @@ def information(data: Data, k: int, rng: np.random.Generator, *, tol: float, max
     """Return the BIC of the largest log-likelihood of k components."""
     p = data.rows.shape[1]
     begin = probabilistic_em.start(probabilistic_em.begin(data, k, rng))
-    state = settled(probabilistic_em.em(data, begin), tol, max_iter)
+    state = settled(probabilistic_em.em(data, begin), tol=tol, max_iter=max_iter)
     if probabilistic_em.at_floor(float(state.value["noise"]), data.floor):
         return np.inf if can_be_judged(data.rows_by_cells(), k) else -np.inf
     count = data.count
@@ -173,7 +165,7 @@ def sharpness(model: Model) -> float:
 def held_out(data: Data, k: int, rng: np.random.Generator, *, tol: float, max_iter: int) -> float:
     """Return the mean log density of the hidden cells, given the others, for the model fitted to the others."""
     begin = probabilistic_em.start(probabilistic_em.begin(data, k, rng))
-    model = probabilistic_em.model_of(settled(probabilistic_em.em(data, begin), tol, max_iter).value)
+    model = probabilistic_em.model_of(settled(probabilistic_em.em(data, begin), tol=tol, max_iter=max_iter).value)
     everything = replace(data, hidden=None).around(model.shift)
     total, cells = everything.reduce(_density, model.W, model.noise, data.weight, data.hidden)
     return float(total / cells) if cells > 0 else -np.inf

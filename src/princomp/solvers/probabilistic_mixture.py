@@ -23,7 +23,7 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.data import Centered
-from princomp.result import State, Value
+from princomp.result import State, Value, settled
 from princomp.solvers.probabilistic import Posterior, Sums, posterior, sums
 from princomp.solvers.probabilistic_em import LEAST_NOISE, Model, at_floor, maximise, tile_rows
 
@@ -245,11 +245,7 @@ def best_of(X: Centered, starts: list[Mixture], *, weight: Array | None, limits:
     """Return where the start that leads highest in a few steps has led, of those without a collapsed cluster if any."""
     if len(starts) == 1:
         return start(starts[0])
-    reached = []
-    for mixture in starts:
-        for state in em(X, start(mixture), weight=weight, limits=limits):
-            if state.iteration >= SHORT:
-                break
-        reached.append(state)
+    tried = (em(X, start(mixture), weight=weight, limits=limits) for mixture in starts)
+    reached = [settled(states, tol=-np.inf, max_iter=SHORT) for states in tried]
     best = max(reached, key=lambda state: (-limits.collapsed(Mixture.of(state.value)).sum(), state.objective))
     return {**best.value, "iteration": np.array(0)}

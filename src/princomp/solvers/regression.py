@@ -18,13 +18,12 @@ the half of the components that lower F least is rotated at random, and what tha
 """
 
 from collections.abc import Iterator
-from itertools import islice
 
 import numpy as np
 
 from princomp._typing import Array
 from princomp.certificates.regression import soft, stationarity, weights
-from princomp.result import State, Value
+from princomp.result import State, Value, settled
 from princomp.solvers.regression_reduced import RANK, ReducedObjective
 from princomp.solvers.scatter import Part, Scatter
 
@@ -118,11 +117,7 @@ def begin_at(scatter: Scatter, A: Array, B: Array, largest: float) -> dict[str, 
 
 
 def _screen(scatter: Scatter, value: Value, alpha: Array, ridge: float) -> State:
-    """Return the first state of residual at most SCREEN_TOL, or the last of SCREEN_STEPS."""
-    for state in islice(block(scatter, value, alpha=alpha, ridge=ridge), SCREEN_STEPS):
-        if state.residual <= SCREEN_TOL:
-            break
-    return state
+    return settled(block(scatter, value, alpha=alpha, ridge=ridge), tol=SCREEN_TOL, max_iter=SCREEN_STEPS)
 
 
 def block(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> Iterator[State]:

@@ -11,7 +11,7 @@ from princomp._typing import Array
 from princomp.certificates import CardinalityCertificate
 from princomp.certificates.proof import PROVED, relative_gap, restriction
 from princomp.result import Certificate
-from princomp.solvers.deflation import Kind as Deflation
+from princomp.solvers.deflation import Deflation
 
 BOUNDS_MEAN = (
     "A bound holds for these data, and for a component given those before it: together other components may explain "
