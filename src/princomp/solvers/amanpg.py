@@ -26,6 +26,7 @@ from princomp.certificates.regression import stationarity, weights
 from princomp.manifolds import Euclidean, Manifold, Stiefel
 from princomp.penalties import ColumnL1, Penalty, Zero
 from princomp.result import Callback, Result, State, Value, run
+from princomp.solvers.regression import safe_step
 from princomp.solvers.scatter import Scatter
 
 MAX_BACKTRACKS = 40
@@ -177,7 +178,7 @@ def sparse_pca(
     on_fit, on_ridge = weights(ridge)
     largest = max(float(value["largest"]), np.finfo(float).tiny)
     left = Side(Stiefel(), Zero(), A_STEP / (largest if on_fit else largest**2))
-    right = Side(Euclidean(), ColumnL1(alpha), 1 / (2 * on_fit * (1 + 1e-6) * largest + 2 * on_ridge))
+    right = Side(Euclidean(), ColumnL1(alpha), safe_step(largest, ridge))
     times_a, times_b = _remembering(scatter.apply), _remembering(scatter.apply)
     smooth = Smooth(
         lambda A, B: on_fit * np.vdot(B, times_b(B)) - 2 * np.vdot(A, times_b(B)) + on_ridge * np.vdot(B, B),

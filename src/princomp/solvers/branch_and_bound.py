@@ -66,32 +66,23 @@ def prove(
     """
     begin = time.monotonic()
     deadline = np.inf if time_limit is None else begin + time_limit
-    search = _Search(
-        SupportProblem.of(S, nonzeros, groups, include, exclude, nonnegative, data),
-        lambda: time.monotonic() >= deadline,
-    )
-    search.offer(search.problem.unit_of[np.asarray(support, dtype=int)])
+    problem = SupportProblem.of(S, nonzeros, groups, include, exclude, nonnegative, data)
+    search = _Search(problem, lambda: time.monotonic() >= deadline)
+    search.offer(problem.unit_of[np.asarray(support, dtype=int)])
     from sklearn.exceptions import ConvergenceWarning
 
     with single_blas_thread(), warnings.catch_warnings():  # the matrices are small
         warnings.simplefilter("ignore", ConvergenceWarning)  # a gap that is left is an answer, not a failure
-        result = run(
-            search.states,
-            search.value(),
-            tol=TOL,
-            max_iter=2**62 if node_limit is None else node_limit,
-            callback=callback,
-            scope="global",
-        )
-    scale = search.problem.scale
+        most = 2**62 if node_limit is None else node_limit
+        result = run(search.states, search.value(), tol=TOL, max_iter=most, callback=callback, scope="global")
     vector = np.asarray(result.value["vector"])
-    leaves = search.tree.leaves(scale, search.carried, search.problem.single)
-    lower = search.problem.value(vector) - rounding
+    leaves = search.tree.leaves(problem.scale, search.carried, problem.single)
+    lower = problem.value(vector) - rounding
     return CardinalityCertificate(
         lower=lower,
         upper=max(lower, float(leaves.bound[leaves.unit < 0].max()) + rounding),
         vector=vector,
-        support=tuple(sorted(int(i) for i in search.problem.features(search.best))),
+        support=tuple(sorted(int(i) for i in problem.features(search.best))),
         nonzeros=int(nonzeros),
         leaves=leaves,
         include=tuple(int(i) for i in include),

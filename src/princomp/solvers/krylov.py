@@ -133,8 +133,9 @@ def krylov(apply: Apply, value: Value, *, k: int, total: float, rough: Apply | N
     A value has "values" (k,), descending, "residuals" (k,), "next", the largest Ritz value beyond those, and `vectors`
     gives the vectors. What is locked does not count among them.
     """
-    locked, extra, least = value["locked"], value["extra"], value["least"]
-    k += int(extra) - locked.shape[1]
+    given = {name: value[name] for name in ("locked", "extra", "least")}
+    locked, least = value["locked"], float(value["least"])
+    k += int(value["extra"]) - locked.shape[1]
     if locked.shape[1]:
         apply, rough = _without(locked, apply), _without(locked, rough) if rough else None
     B, T, P, Q = value["basis"], value["projected"], value["recent"], value["block"]
@@ -165,26 +166,22 @@ def krylov(apply: Apply, value: Value, *, k: int, total: float, rough: Apply | N
         if len(values) > k:
             following, values, Y = values[k], values[:k], Y[:, :k]
         residuals = np.linalg.norm(coupling @ Y[m - b :], axis=0) if not exhausted else np.zeros(len(values))
-        residual = _measure(values, residuals, float(least)) if len(values) == k else np.inf
+        residual = _measure(values, residuals, least) if len(values) == k else np.inf
+        found = {"values": values, "residuals": residuals, "next": np.array(following)}
         state = {
-            "locked": locked,
-            "extra": extra,
-            "least": least,
+            **given,
+            **found,
             "basis": B,
             "projected": T,
             "recent": P,
             "block": Q,
-            "values": values,
-            "residuals": residuals,
-            "next": np.array(following),
             "look": np.array(_next_look(m, b, residual, before)),
             "before": np.array([m, residual]),
             "rough": np.array(roughly),
             "iteration": np.array(iteration),
         }
         if roughly and (residual <= ROUGH or exhausted or _drowned(values, residuals, k) or full):
-            known = {key: state[key] for key in ("values", "residuals", "next", "locked", "extra", "least")}
-            state = _begin(B @ Y, False, iteration) | known
+            state = _begin(B @ Y, False, iteration) | given | found
             B, T, P, Q = state["basis"], state["projected"], state["recent"], state["block"]
             roughly, exhausted = False, False
             store = _Store(B, capacity, roughly)

@@ -17,7 +17,7 @@ import numpy as np
 from princomp._typing import Array
 from princomp.certificates.regression import soft, step_of_loadings, weights
 from princomp.result import State, Value
-from princomp.solvers.regression import objective
+from princomp.solvers.regression import objective, safe_step
 from princomp.solvers.scatter import Scatter
 
 STEPS = 10  # to a state
@@ -42,7 +42,7 @@ def one_shot(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> I
         value[name] for name in ("A", "SA", "B", "SB", "before", "S before", "momentum")
     )
     iteration = int(value["iteration"])
-    step = 1 / max(2 * on_fit * (1 + 1e-6) * float(value["largest"]) + 2 * on_ridge, np.finfo(float).tiny)
+    step = safe_step(float(value["largest"]), ridge)
     while True:
         for _ in range(STEPS):
             following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2

@@ -51,6 +51,12 @@ class Patterns(NamedTuple):
     which: Array  # (b,) ascending, the pattern of each row
     observed: Array  # (u, p) 1.0 where a pattern has a cell, 0.0 where it misses it
 
+    def weights(self, weight: Array | None) -> Array:
+        """Return the weights (b,) of the rows of the tile in the order of the patterns; ones for None."""
+        if weight is None:
+            return np.ones(len(self.which))
+        return weight if self.order is None else weight[self.order]
+
 
 class Posterior(NamedTuple):
     """What a tile's rows say about their latent scores, in the order of ``patterns``."""
@@ -189,9 +195,8 @@ def sums(block: Array, W: Array, noise: float, weight: Array | None = None, foun
     ``weight`` (b,) defaults to ones; ``found`` is the posterior, if it is there already.
     """
     found = posterior(block, W, noise) if found is None else found
-    (order, which, observed), k = found.patterns, W.shape[1]
-    Z = found.scores
-    weight = np.ones(len(Z)) if weight is None else weight if order is None else weight[order]
+    (_, which, observed), k = found.patterns, W.shape[1]
+    Z, weight = found.scores, found.patterns.weights(weight)
     weighted = Z * weight[:, None]
     i, j = triangle(k)
     payload = np.empty((len(observed), len(i) + k + 1))

@@ -138,9 +138,8 @@ def _first(block: Array, rows: slice, single: bool, W: Array, noise: float, *sta
     found, weight = probabilistic.posterior(block, W, noise), state[-1]
     here = None if weight is None else weight[rows]
     sums = probabilistic.sums(block, W, noise, here, found)
-    (order, which, observed), Z = found.patterns, found.scores
-    weights = np.ones(len(Z)) if here is None else here if order is None else here[order]
-    of_patterns = np.bincount(which, weights, len(observed))
+    (_, which, observed), Z = found.patterns, found.scores
+    of_patterns = np.bincount(which, found.patterns.weights(here), len(observed))
     covariances = observed.T @ (of_patterns[:, None] * found.covariance)
     if single:
         narrow = found.patterns._replace(observed=observed.astype(np.float32))
@@ -161,10 +160,9 @@ def _along(
     Those by W and mean are times noise; they lack the derivative of 1 / noise and, by W, that of W in C W.
     """
     k, dtype = W.shape[1], found.scores.dtype
-    (order, which, observed), Z, E = found.patterns, found.scores, found.residual
+    (_, which, observed), Z, E = found.patterns, found.scores, found.residual
     single = len(observed) == len(Z)  # rows in each pattern
-    weights = np.ones(len(Z)) if weight is None else weight[rows] if order is None else weight[rows][order]
-    weights = weights.astype(dtype, copy=False)
+    weights = found.patterns.weights(None if weight is None else weight[rows]).astype(dtype, copy=False)
     mask, C = observed if single else observed[which], unpacked(found.covariance.astype(dtype, copy=False), k)
     of_patterns = np.bincount(which, weights, len(observed)).astype(dtype, copy=False)
     i, j = triangle(k)

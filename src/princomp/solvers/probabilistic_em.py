@@ -52,6 +52,10 @@ class Model(NamedTuple):
     shift: Array  # (p,)
     noise: float
 
+    def named(self) -> dict[str, Array]:
+        """Return the parameters for a solver's value."""
+        return {"W": self.W, "shift": self.shift, "noise": np.array(self.noise)}
+
     def flat(self) -> Array:
         """Return all parameters in one vector."""
         return np.concatenate([self.W.ravel(), self.shift, [np.log(self.noise)]])
@@ -277,9 +281,7 @@ def start(model: Model) -> Value:
     """Return the value before the first step."""
     flat = model.flat()
     return {
-        "W": model.W,
-        "shift": model.shift,
-        "noise": np.array(model.noise),
+        **model.named(),
         "objective": np.array(-np.inf),
         "plain": flat,  # where to go
         "bold": np.zeros(0),  # where to go if it is no worse
@@ -314,9 +316,7 @@ def em(data: Data, value: Value, *, prior: float = 0.0) -> Iterator[State]:
         if data.complete and at_floor(model.noise, data.floor) and at_floor(step.plain.noise, data.floor):
             promised = np.zeros(WINDOW)  # nothing is left of complete rows: slopes, over such a noise, are rounding
         value |= {
-            "W": model.W,
-            "shift": model.shift,
-            "noise": np.array(model.noise),
+            **model.named(),
             "objective": np.array(objective),
             "plain": images[-1],
             "bold": bold,

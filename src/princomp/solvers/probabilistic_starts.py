@@ -83,8 +83,8 @@ def best(value: Value, data: Data) -> State:
     """Return the state of the best model that a start has ended in."""
     objective, residual = (float(number) for number in value["kept_numbers"][:2])
     model = Model.of(value["kept"], data.rows.shape[1], data.floor)
-    named = {"W": model.W, "shift": model.shift, "noise": np.array(model.noise), "objective": np.array(objective)}
-    return State({**value, **named}, objective, residual, int(value["iteration"]))
+    found = {**value, **model.named(), "objective": np.array(objective)}
+    return State(found, objective, residual, int(value["iteration"]))
 
 
 def again(value: Value, model: Model, steps: int) -> Value:

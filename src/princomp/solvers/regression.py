@@ -49,6 +49,12 @@ def objective(A: Array, B: Array, SB: Array, alpha: Array, ridge: float) -> floa
     return on_fit * float(np.vdot(B, SB)) - 2 * float(np.vdot(A, SB)) + on_ridge * float(np.vdot(B, B)) + penalty
 
 
+def safe_step(largest: float, ridge: float) -> float:
+    """Return the size of a proximal step in B: one over the curvature, S having this largest eigenvalue."""
+    on_fit, on_ridge = weights(ridge)
+    return 1 / max(2 * on_fit * LARGER * largest + 2 * on_ridge, np.finfo(float).tiny)
+
+
 def polar(M: Array, near: Array) -> Array:
     """Return the orthonormal polar factor of M (p, k); where M has no rank, the part of ``near`` orthogonal to it."""
     U, s, Vt = np.linalg.svd(M, full_matrices=False)
@@ -143,7 +149,7 @@ class _Walk:
     def __init__(self, scatter: Scatter, alpha: Array, ridge: float, largest: float) -> None:
         self.scatter, self.alpha, self.ridge = scatter, alpha, ridge
         self.on_fit, self.on_ridge = weights(ridge)
-        self.size = 1 / max(2 * self.on_fit * LARGER * largest + 2 * self.on_ridge, np.finfo(float).tiny)
+        self.size = safe_step(largest, ridge)
         self._parts: dict[bool, tuple[Array, Part]] = {}
 
     def step(self, value: Value) -> Value:
