@@ -45,7 +45,7 @@ def _power(
     steps: int,
     rise: float,
     chosen: Array,
-    loadings: Array,
+    V: Array,
     values: Array,
 ) -> None:
     p, k = len(A), chosen.shape[1]
@@ -67,16 +67,16 @@ def _power(
                 same = same and inside[chosen[i, e]]
             length = np.sqrt(length)
             if length == 0.0:
-                loadings[i], values[i] = 0.0, shift
+                V[i], values[i] = 0.0, shift
                 break
             if same and settled:
-                chosen[i] = before  # in the order of the loadings
+                chosen[i] = before  # in the order of V
                 break
             for e in range(k):
                 if before[e] >= 0:
                     inside[before[e]] = False
             weights /= length
-            loadings[i] = weights
+            V[i] = weights
             _combine(A, weights, chosen[i], y)
             value = 0.0
             for e in range(k):

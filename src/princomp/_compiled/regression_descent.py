@@ -4,12 +4,27 @@ Matrices with one row for each component, so that rows of S and SS are added to 
 `ReducedObjective.descend`.
 """
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from princomp._compiled import compiled
 from princomp._typing import Array
+
+
+class Descent(NamedTuple):
+    """The objective, and how to go down."""
+
+    alpha: Array  # (k,)
+    on_fit: float
+    on_ridge: float
+    steps: int
+    slow: float  # a step that gains less, relatively, is slow
+    slow_steps: int  # in a row, after which it is enough
+    rank: float
+    least: float  # size of a step that is always safe
+    caution: float
+    growth: float
 
 
 @compiled
@@ -25,9 +40,7 @@ def _add_rows(S: Array, T: Array, B: Array, SB: Array, TB: Array) -> None:
 
 
 @compiled
-def _evaluate(
-    B: Array, SB: Array, TB: Array, alpha: Array, on_fit: float, on_ridge: float, rank: float, SA: Array
-) -> float:
+def _evaluate(B: Array, SB: Array, TB: Array, how: Descent, SA: Array) -> float:
     """Return the objective; put S A into SA."""
     k, w = B.shape
     G = np.zeros((k, k))
@@ -44,7 +57,7 @@ def _evaluate(
     for c in range(k):
         s = np.sqrt(max(values[c], 0.0))
         value -= 2.0 * s
-        if values[c] > rank * values[k - 1] and s > 0.0:
+        if values[c] > how.rank * values[k - 1] and s > 0.0:
             for a in range(k):
                 for b in range(k):
                     inverse[a, b] += Q[a, c] * Q[b, c] / s
@@ -56,7 +69,7 @@ def _evaluate(
                 quadratic += b * SB[a, i]
                 length += b * b
                 penalty += abs(b)
-        value += on_fit * quadratic + on_ridge * length + alpha[a] * penalty
+        value += how.on_fit * quadratic + how.on_ridge * length + how.alpha[a] * penalty
     SA[:] = 0.0
     for a in range(k):
         for b in range(k):
@@ -67,13 +80,11 @@ def _evaluate(
 
 
 @compiled
-def _proximal(
-    B: Array, SB: Array, SA: Array, alpha: Array, on_fit: float, on_ridge: float, step: float, new: Array
-) -> None:
+def _proximal(B: Array, SB: Array, SA: Array, how: Descent, step: float, new: Array) -> None:
     for a in range(B.shape[0]):
-        threshold = step * alpha[a]
+        threshold = step * how.alpha[a]
         for i in range(B.shape[1]):
-            v = B[a, i] - 2.0 * step * (on_fit * SB[a, i] - SA[a, i] + on_ridge * B[a, i])
+            v = B[a, i] - 2.0 * step * (how.on_fit * SB[a, i] - SA[a, i] + how.on_ridge * B[a, i])
             new[a, i] = v - min(max(v, -threshold), threshold)
 
 
@@ -91,28 +102,14 @@ def _bend(B: Array, new: Array, SB: Array, S_new: Array) -> tuple[float, float]:
 
 
 @compiled
-def _descend(
-    S: Array,
-    T: Array,
-    B: Array,
-    alpha: Array,
-    on_fit: float,
-    on_ridge: float,
-    steps: int,
-    slow: float,
-    slow_steps: int,
-    rank: float,
-    least: float,
-    caution: float,
-    growth: float,
-) -> tuple[Array, bool]:
+def _descend(S: Array, T: Array, B: Array, how: Descent) -> tuple[Array, bool]:
     here, S_here, T_here = B, np.zeros_like(B), np.zeros_like(B)
     _add_rows(S, T, here, S_here, T_here)
     SA = np.empty_like(B)
-    value = _evaluate(here, S_here, T_here, alpha, on_fit, on_ridge, rank, SA)
+    value = _evaluate(here, S_here, T_here, how, SA)
     before, S_before, T_before = here, S_here, T_here
-    weight, step, few = 1.0, least, 0
-    for _ in range(steps):
+    weight, step, few = 1.0, how.least, 0
+    for _ in range(how.steps):
         following = (1.0 + np.sqrt(1.0 + 4.0 * weight * weight)) / 2.0
         push = (weight - 1.0) / following
         weight = following
@@ -122,19 +119,19 @@ def _descend(
                 start = ((1.0 + push) * here - push * before).astype(B.dtype)
                 S_start = ((1.0 + push) * S_here - push * S_before).astype(B.dtype)
                 T_start = ((1.0 + push) * T_here - push * T_before).astype(B.dtype)
-                _evaluate(start, S_start, T_start, alpha, on_fit, on_ridge, rank, SA)
+                _evaluate(start, S_start, T_start, how, SA)
             else:
                 start, S_start = here, S_here
-                _evaluate(here, S_here, T_here, alpha, on_fit, on_ridge, rank, SA)
-            _proximal(start, S_start, SA, alpha, on_fit, on_ridge, step, there)
+                _evaluate(here, S_here, T_here, how, SA)
+            _proximal(start, S_start, SA, how, step, there)
             S_there, T_there = np.zeros_like(B), np.zeros_like(B)
             _add_rows(S, T, there, S_there, T_there)
             bend, length = _bend(start, there, S_start, S_there)
-            curvature = 2.0 * (on_fit * bend / length + on_ridge) if length > 0.0 else 0.0
-            if step * curvature > 1.0 and step > least:
-                step = max(caution / curvature, least)
+            curvature = 2.0 * (how.on_fit * bend / length + how.on_ridge) if length > 0.0 else 0.0
+            if step * curvature > 1.0 and step > how.least:
+                step = max(how.caution / curvature, how.least)
                 continue
-            reached = _evaluate(there, S_there, T_there, alpha, on_fit, on_ridge, rank, SA)
+            reached = _evaluate(there, S_there, T_there, how, SA)
             if reached > value and push > 0.0:
                 push, weight = 0.0, 1.0
                 continue
@@ -150,35 +147,17 @@ def _descend(
         gain = value - reached
         here, S_here, T_here, value = there, S_there, T_there, reached
         if curvature > 0.0:
-            step = min(growth * step, max(caution / curvature, least))
-        few = few + 1 if gain <= slow * abs(value) else 0
-        if few >= slow_steps:
+            step = min(how.growth * step, max(how.caution / curvature, how.least))
+        few = few + 1 if gain <= how.slow * abs(value) else 0
+        if few >= how.slow_steps:
             return here, True
     return here, False
 
 
-def descend(
-    S: Array,
-    T: Array,
-    B: Array,
-    *,
-    alpha: Array,
-    on_fit: float,
-    on_ridge: float,
-    steps: int,
-    slow: float,
-    slow_steps: int,
-    rank: float,
-    least: float,
-    caution: float,
-    growth: float,
-) -> tuple[Array, bool]:
+def descend(S: Array, T: Array, B: Array, how: Descent) -> tuple[Array, bool]:
     """Return B (w, k) after some steps, and whether the last one gained little."""
     across = np.ascontiguousarray(B.T.astype(S.dtype))
-    weights = np.ascontiguousarray(alpha, np.float64)
-    found, settled = _descend(
-        S, T, across, weights, on_fit, on_ridge, steps, slow, slow_steps, rank, least, caution, growth
-    )
+    found, settled = _descend(S, T, across, how._replace(alpha=np.ascontiguousarray(how.alpha, np.float64)))
     return found.T, settled
 
 
@@ -192,9 +171,8 @@ def two_products(S: Array, T: Array, B: Array) -> tuple[Array, Array]:
 
 def warm_up() -> None:
     """Compile."""
-    how: dict[str, Any] = {"on_fit": 1.0, "on_ridge": 1.0, "steps": 2, "slow": 0.0, "slow_steps": 1}
-    how |= {"rank": 0.0, "least": 0.1, "caution": 0.9, "growth": 1.1}
+    how = Descent(np.zeros(2), 1.0, 1.0, 2, 0.0, 1, 0.0, 0.1, 0.9, 1.1)
     for dtype in (np.float32, np.float64):
         square = np.eye(2, dtype=dtype)
         two_products(square, square, square)
-        descend(square, square, square, alpha=np.zeros(2), **how)
+        descend(square, square, square, how)

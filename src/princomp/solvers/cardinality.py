@@ -25,6 +25,7 @@ from princomp._typing import Array
 from princomp.certificates.remainder import rounding_in
 from princomp.result import State, Value
 from princomp.solvers import one_by_one
+from princomp.solvers.cardinality_bounds import largest_sum
 from princomp.solvers.deflation import Deflated
 from princomp.solvers.exchange import MOST_COMPILED, Units, improved
 from princomp.solvers.leading import roughly
@@ -252,9 +253,7 @@ def _promising(A: Deflated, units: Units, count: int) -> Array:
 
 
 def _promises(A: Deflated, units: Units, count: int, columns: Array) -> Array:
-    sizes = units.total(A.rows(columns) ** 2)
-    largest = np.partition(sizes, -count, axis=1)[:, -count:] if count < sizes.shape[1] else sizes
-    return largest.sum(axis=1) / (A.diagonal[columns] + A.shift)
+    return largest_sum(units.total(A.rows(columns) ** 2), count) / (A.diagonal[columns] + A.shift)
 
 
 def _parts(columns: Array, p: int) -> list[Array]:
@@ -374,11 +373,7 @@ def upper_bound(A: Deflated, units: Units, count: int, largest: float = np.inf) 
         values = np.linalg.eigvalsh(A.matrix)
         bounds.append(float(values[-1]) + ROUNDING * max(0.0, -float(values[0])))
     if units.of is None and float(p) ** 2 * A.scatter.effort <= SCREEN_WORK:
-        bounds.append(max(_row_sums(A, count, part) for part in _parts(np.arange(p), p)))
+        sums = (largest_sum(np.abs(A.rows(part)), count) for part in _parts(np.arange(p), p))
+        bounds.append(max(float(part.max()) for part in sums))
     least = min(bounds)
     return least + ROUNDING * abs(least)
-
-
-def _row_sums(A: Deflated, count: int, part: Array) -> float:
-    sizes = np.abs(A.rows(part))
-    return float(np.partition(sizes, -count, axis=1)[:, -count:].sum(axis=1).max())

@@ -76,10 +76,15 @@ class Block:
         """Return sums over the features of each unit, along every axis."""
         if self.owner is None:
             return of_features
-        starts = np.flatnonzero(np.diff(self.owner, prepend=-1))
-        for axis in range(of_features.ndim):
-            of_features = np.add.reduceat(of_features, starts, axis=axis)
-        return of_features
+        return by_unit(np.add, of_features, self.owner)
+
+
+def by_unit(reduce: np.ufunc, of_features: Array, owner: Array) -> Array:
+    """Return a ufunc such as np.add over the features of each unit, along every axis; ``owner`` is ascending."""
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    for axis in range(of_features.ndim):
+        of_features = reduce.reduceat(of_features, starts, axis=axis)
+    return of_features
 
 
 def directions(S: Array, owner: Array | None) -> Array:
@@ -88,11 +93,10 @@ def directions(S: Array, owner: Array | None) -> Array:
         D = np.where(S < 0, -1.0, 1.0)
         np.fill_diagonal(D, 0.0)
         return D
-    starts = np.flatnonzero(np.diff(owner, prepend=-1))
     # The blocks are scaled before squaring, so that nothing underflows.
-    largest = np.maximum.reduceat(np.maximum.reduceat(np.abs(S), starts, axis=0), starts, axis=1)
+    largest = by_unit(np.maximum, np.abs(S), owner)
     scaled = S / np.where(largest > 0, largest, 1.0)[np.ix_(owner, owner)]
-    norm = np.sqrt(np.add.reduceat(np.add.reduceat(scaled**2, starts, axis=0), starts, axis=1))
+    norm = np.sqrt(by_unit(np.add, scaled**2, owner))
     D = scaled / (np.where(norm > 0, norm, 1.0) * (1 + 1e-14))[np.ix_(owner, owner)]
     D[(largest <= DIRECTED * largest.max())[np.ix_(owner, owner)]] = 0.0
     D[owner[:, None] == owner] = 0.0
@@ -106,8 +110,7 @@ def signed(block: Block, dual: Dual) -> Dual:
     """
     weights = dual.weights
     if block.owner is not None:
-        starts = np.flatnonzero(np.diff(block.owner, prepend=-1))
-        somewhere = np.logical_or.reduceat(np.logical_or.reduceat(block.direction != 0, starts, axis=0), starts, axis=1)
+        somewhere = by_unit(np.logical_or, block.direction != 0, block.owner)
         return Dual(np.where(somewhere, weights, 0.0), dual.shift)
     upwards = np.triu(np.ones(weights.shape, dtype=bool))
     carried = np.where(upwards, weights * block.direction, weights)

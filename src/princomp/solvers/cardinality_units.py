@@ -131,22 +131,17 @@ class SupportProblem:
         return value + ROUNDING * len(S) * float(np.linalg.norm(S))
 
     def best_vector(self, units: Array) -> tuple[float, Array]:
-        """Return the best vector on some units, and its scaled value."""
+        """Return the best vector on some units (nonnegative, many features: a good one), and its scaled value."""
         here = self.features(units)
-        block = self.part(here, here)
-        vector = np.zeros(len(self.unit_of))
-        vector[here] = _best_on(block, self.nonnegative)
-        return float(vector[here] @ block @ vector[here]), vector
-
-
-def _best_on(S: Array, nonnegative: bool) -> Array:
-    """Return the unit vector with the largest v'Sv (nonnegative: exactly for few features, else a good one)."""
-    if not nonnegative:
-        return np.linalg.eigh(S)[1][:, -1]
-    if len(S) <= EXACT_NONNEGATIVE:
-        return nonnegative_value(S)[1]
-    shift = max(0.0, -float(np.linalg.eigvalsh(S)[0]))
-    return nonnegative_from_everywhere(S + shift * np.eye(len(S)))
+        S, vector = self.part(here, here), np.zeros(len(self.unit_of))
+        if not self.nonnegative:
+            vector[here] = np.linalg.eigh(S)[1][:, -1]
+        elif len(here) <= EXACT_NONNEGATIVE:
+            vector[here] = nonnegative_value(S)[1]
+        else:
+            shift = max(0.0, -float(np.linalg.eigvalsh(S)[0]))
+            vector[here] = nonnegative_from_everywhere(S + shift * np.eye(len(S)))
+        return float(vector[here] @ S @ vector[here]), vector
 
 
 class RowSums:

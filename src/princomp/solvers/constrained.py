@@ -77,7 +77,9 @@ def constrained(
 
         if value["V"].shape[1] == 0:
             begin = _starts(A, bound, starts, component)
-            value |= _evaluate(begin, apply(begin), bound)
+            m, images = begin.shape[1], apply(begin)
+            value |= {"V": begin, "images": images, "before": images, "next": _maximisers(images, bound)}
+            value |= {"push": np.full(m, PUSH), "still": np.zeros(m, dtype=bool)}
         done = False
         for _ in range(STEPS):
             value |= _step(apply, value, bound)
@@ -110,20 +112,6 @@ def _starts(A: Deflated, bound: float, count: int, component: int) -> Array:
         columns.append(axis)
         pivots = pivots.without(axis)
     return np.column_stack(columns)
-
-
-def _evaluate(V: Array, images: Array, bound: float) -> dict[str, Array]:
-    """Return the state of points V just begun."""
-    m = V.shape[1]
-    return {
-        "V": V,
-        "images": images,
-        "before": images,
-        "next": _maximisers(images, bound),
-        "push": np.full(m, PUSH),
-        "still": np.zeros(m, dtype=bool),
-        "steps": np.array(0),
-    }
 
 
 def _maximisers(images: Array, bound: float) -> Array:

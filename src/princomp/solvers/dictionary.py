@@ -122,7 +122,7 @@ def _block_step(X: Factored, value: Value, terms: Terms) -> dict[str, Array]:
 def _newton_step(X: Factored, value: Value, terms: Terms) -> dict[str, Array] | None:
     """Return the value after a step of limited-memory BFGS in Y, with the best D; None if none leads lower."""
     Y, D, gradient = value["Y"], value["D"], value["gradient"]
-    count, capacity = int(value["pairs"]), _capacity(Y)
+    count, capacity = int(value["pairs"]), min(MEMORY, max(2, MEMORY_BYTES // (2 * Y.nbytes)))
     slots = [i % capacity for i in range(max(0, count - capacity), count)]
     curvature = np.einsum("ij,ij->j", D, D)
     scale = np.divide(1.0, curvature, out=np.zeros_like(curvature), where=curvature > 0)
@@ -148,10 +148,6 @@ def _newton_step(X: Factored, value: Value, terms: Terms) -> dict[str, Array] | 
         slot = count % capacity
         moved |= {f"step{slot}": step, f"change{slot}": change, "pairs": value["pairs"] + 1}
     return moved
-
-
-def _capacity(Y: Array) -> int:
-    return min(MEMORY, max(2, MEMORY_BYTES // (2 * Y.nbytes)))
 
 
 def _revived(X: Factored, P: Array, Y: Array, D: Array, terms: Terms) -> tuple[Array, Array, Array]:

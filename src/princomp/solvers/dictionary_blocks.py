@@ -74,7 +74,7 @@ class Terms:
         def prox(v: Array, _: int, step: float) -> Array:
             return penalty.prox(np.maximum(v, 0.0) if self.nonnegative else v, step)
 
-        enough = np.full(len(Q), accuracy * _largest(P))
+        enough = np.full(len(Q), accuracy * float(np.abs(P).max(initial=0.0)))
         return column_sweeps(P, Q, D, prox, enough=enough, sweeps=MAX_SWEEPS)
 
     def codes(self, T: Array, Q: Array, Y: Array, accuracy: float) -> Array:
@@ -125,20 +125,7 @@ class Terms:
         """Return the relative KKT residual of both blocks, for P = X'Y and T = XD."""
         if self.swapped:
             return self.swap().residual(T, P, D, Y)
-        return max(
-            certificates.dictionary_kkt(
-                P,
-                T,
-                Y,
-                D,
-                alpha=self.alpha,
-                code_alpha=self.code_alpha,
-                radius=self.radius,
-                nonnegative=self.nonnegative,
-                nonnegative_codes=self.nonnegative_codes,
-                penalty=self.penalty,
-            )
-        )
+        return max(certificates.dictionary_kkt(P, T, Y, D, **vars(self)))  # what it asks for are our fields
 
 
 def lasso(P: Array, Q: Array, D: Array, alpha: Array, *, nonnegative: bool, accuracy: float) -> Array:
@@ -180,7 +167,3 @@ def on_spheres(Y: Array, radius: float) -> Array:
     """Return Y with columns of length ``radius``, zero columns left alone."""
     size = np.linalg.norm(Y, axis=0)
     return Y * (radius / np.where(size > 0, size, radius))
-
-
-def _largest(P: Array) -> float:
-    return float(np.abs(P).max(initial=0.0))

@@ -5,7 +5,7 @@ Lanczos, Golub & Underwood 1977; thick restart, Wu & Simon, SIAM J. Matrix Anal.
 images satisfy S B = B T + Q C E', Q orthonormal to B and E the last columns; a Ritz pair (t, B y) of T therefore has
 the residual |S B y - t B y| = |C y_last|, known without another product, and some eigenvalue lies that close to t.
 The iteration stops on that estimate: rounding does not keep the recurrence. What was found is to be measured anew, and
-if it falls short, `go_on` takes it up again, with products that are known and what else was found.
+if it falls short, `again` takes it up, with products that are known and what else was found.
 
 Values far below the leading one drown in its rounding. So each attempt holds components to their own value only down to
 a share of the leading one (GRADE), and those that are found for good are locked: the rest is looked for in what they
@@ -53,32 +53,26 @@ def block_size(k: int, side: int, *, sparse: bool = False) -> int:
     return min(BLOCK if sparse else BLOCK * -(-k // COMPONENTS), side)
 
 
-def go_on(
-    V: Array,
-    values: Array,
-    outside: Array,
-    fresh: Array,
-    *,
+def again(
+    vectors: Array,
     locked: Array,
-    least: float,
-    extra: int,
-    iteration: int,
+    known: tuple[Array, Array] | None = None,
+    *,
+    least: float = 0.0,
+    extra: int = 0,
+    iteration: int = 0,
     rough: bool = False,
 ) -> Value:
-    """Return a value that goes on from vectors V (side, m) whose products are known, S V = V diag(values) + outside.
+    """Return a value that multiplies these vectors first, from a basis whose products are known, if any, on.
 
-    ``fresh`` are further vectors to multiply, ``locked`` (side, q) those that are found for good, ``least`` is what an
-    eigenvalue must be to be told from rounding, and ``extra`` eigenpairs are to be found beyond those asked for.
+    ``known`` are V (side, m) and their values, S V being V diag(values) but for what is among the vectors. ``locked``
+    (side, q) are found for good, ``least`` is what an eigenvalue must be to be told from rounding, and ``extra``
+    eigenpairs are to be found beyond those asked for.
     """
-    block = orthonormal(np.hstack([outside, fresh]), np.hstack([locked, V]))
-    known = {"basis": V, "projected": np.diag(values), "locked": locked}
-    return _begin(block, rough, iteration) | known | {"least": np.array(least), "extra": np.array(extra)}
-
-
-def again(vectors: Array, locked: Array, *, least: float = 0.0, extra: int = 0, iteration: int = 0) -> Value:
-    """Return a value that multiplies these vectors first; see `go_on`."""
-    known = {"locked": locked, "least": np.array(least), "extra": np.array(extra)}
-    return _begin(orthonormal(vectors, locked), False, iteration) | known
+    V, values = (locked[:, :0], np.zeros(0)) if known is None else known
+    begin = _begin(orthonormal(vectors, np.hstack([locked, V])), rough, iteration)
+    begin |= {"basis": V, "projected": np.diag(values), "locked": locked}
+    return begin | {"least": np.array(least), "extra": np.array(extra)}
 
 
 def may_begin_roughly(n: int, p: int, total: float, taken_off: float = 0.0) -> bool:

@@ -266,7 +266,8 @@ def _next(
     rough = S.in_single is not None and not in_double and q == 0 and bool(residuals.max() < MIXED)
     if not (late.any() or new.shape[1]):  # all that is left to do is to lock: there must be something to multiply
         late[:] = True
-    return krylov.go_on(V[:, q:], found.values[q:], outside[:, q:][:, late], new, locked=V[:, :q], rough=rough, **how)
+    vectors, known = np.hstack([outside[:, q:][:, late], new]), (V[:, q:], found.values[q:])
+    return krylov.again(vectors, V[:, :q], known, rough=rough, **how)
 
 
 def _needed(found: _Found, tol: float) -> Array:

@@ -119,8 +119,10 @@ def posterior(block: Array, W: Array, noise: float) -> Posterior:
         R = R[patterns.order]
     i, j = triangle(k)
     G = patterns.observed @ (W[:, i] * W[:, j])
-    double = np.float64
-    Z, C, logdet = _posteriors(G.astype(double, copy=False), noise, patterns.which, (R @ W).astype(double, copy=False))
+    B = (R @ W).astype(np.float64, copy=False)
+    compiled = loops("missing_em") if ROWS_PER_PATTERN * len(G) > len(B) else None
+    solve = posteriors if compiled is None else compiled.posteriors
+    Z, C, logdet = solve(G.astype(np.float64, copy=False), noise, patterns.which, B)
     Z = Z.astype(block.dtype, copy=False)
     residual = Z @ W.T
     np.subtract(R, residual, out=residual)  # in place: fresh memory of this size costs more than the product
@@ -134,15 +136,6 @@ def posterior(block: Array, W: Array, noise: float) -> Posterior:
     left = np.einsum("ij,ij->i", residual, residual)
     fit = left / noise + np.einsum("ij,ij->i", Z, Z)
     return Posterior(patterns, R, Z, residual, left, C, -0.5 * (constant[patterns.which] + fit))
-
-
-def _posteriors(G: Array, noise: float, which: Array, B: Array) -> tuple[Array, Array, Array]:
-    """Return scores, packed covariances and log |M|, by whichever way suits the number of patterns."""
-    compiled = loops("missing_em") if ROWS_PER_PATTERN * len(G) > len(B) else None
-    if compiled is None:
-        return posteriors(G, noise, which, B)
-    Z, C, logdet = compiled.posteriors(G, noise, which, B)
-    return Z, C, logdet
 
 
 def posteriors(G: Array, noise: float, which: Array, B: Array) -> tuple[Array, Array, Array]:

@@ -66,7 +66,8 @@ def em(
         attempt, ended = int(value["attempt"]), state is None or state.residual <= tol
         if ended:
             value |= _kept(value, data, tol, bounded)
-        value["likelihoods"] = _with(value["likelihoods"], attempt, float(value["objective"]))
+        here = np.arange(len(begins)) == attempt
+        value["likelihoods"] = np.where(here, value["objective"], value["likelihoods"])
         if value["iteration"] >= max_iter or not np.isnan(value["likelihoods"]).any():
             break
         value |= _next(value, begins[attempt + 1])
@@ -129,9 +130,3 @@ def _next(value: Value, model: Model) -> dict[str, Array]:
     patience = max(PATIENCE[0], PATIENCE[1] * int(value["iteration"])) if value["attempt"] == 0 else value["patience"]
     now = {"attempt": value["attempt"] + 1, "since": value["iteration"], "patience": np.array(float(patience))}
     return {**probabilistic_em.start(model), **fresh, **now}
-
-
-def _with(numbers: Array, i: int, number: float) -> Array:
-    out = numbers.copy()
-    out[i] = number
-    return out

@@ -116,10 +116,9 @@ class ReducedObjective:
         tr(B'SB) + ridge |B|^2 is concave, so a step is short enough if it suits the curvature of these along it.
         """
         if isinstance(self.part, Squares) and (compiled := self.part.compiled(here.B)) is not None:
-            how = {"alpha": self.alpha, "on_fit": self.on_fit, "on_ridge": self.on_ridge, "steps": steps}
-            how |= {"slow": SLOW, "slow_steps": SLOW_STEPS}
-            how |= {"rank": RANK, "least": self.step, "caution": CAUTION, "growth": GROWTH}
-            B, settled = compiled.descend(self.part.S, self.part.T, here.B, **how)
+            terms, limits = (self.alpha, self.on_fit, self.on_ridge), (steps, SLOW, SLOW_STEPS, RANK)
+            how = compiled.Descent(*terms, *limits, self.step, CAUTION, GROWTH)
+            B, settled = compiled.descend(self.part.S, self.part.T, here.B, how)
             return self.at(B.astype(here.B.dtype)), settled
         before, weight, step, slow = here, 1.0, self.step, 0
         for _ in range(steps):
