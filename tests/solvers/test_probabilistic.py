@@ -12,7 +12,7 @@ from princomp.certificates import likelihood
 from princomp.checkpoint import Checkpoint
 from princomp.data import as_rows, statistics
 from princomp.datasets import load_tobamovirus
-from princomp.result import State
+from princomp.result import State, settled
 from princomp.solvers import (
     extrapolation,
     probabilistic,
@@ -228,7 +228,7 @@ def test_em_from_a_random_start_finds_the_closed_form(k):
     X = load_tobamovirus().X
     data = data_of(X)
     model = random_model(18, k, seed=k, noise=1.0)
-    found = probabilistic_choice.settled(probabilistic_em.em(data, probabilistic_em.start(model)), 1e-11, 2000)
+    found = settled(probabilistic_em.em(data, probabilistic_em.start(model)), tol=1e-11, max_iter=2000)
     values = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
     noise = values[k:].mean()
     best = -38 / 2 * (18 * np.log(2 * np.pi) + np.log(values[:k]).sum() + (18 - k) * np.log(noise) + 18)
@@ -412,7 +412,7 @@ def test_held_out_density_is_that_of_the_cells():
     limits = {"tol": 1e-6, "max_iter": 200}
     score = probabilistic_choice.held_out(data, 2, np.random.default_rng(0), **limits)
     begin = probabilistic_em.start(probabilistic_em.begin(data, 2, np.random.default_rng(0)))
-    model = probabilistic_em.model_of(probabilistic_choice.settled(probabilistic_em.em(data, begin), 1e-6, 200).value)
+    model = probabilistic_em.model_of(settled(probabilistic_em.em(data, begin), tol=1e-6, max_iter=200).value)
     away = data.hidden.cells(slice(0, 60), 6)
     mean, density = data.moments.mean + model.shift, []
     for x, hide in zip(X, away):
@@ -514,7 +514,7 @@ def test_where_cells_are_plenty_curvature_is_far_from_none():
     """Else many products would be needed to tell a maximum from a saddle."""
     data = data_of(low_rank(600, 20, 3, noise=0.5, missing=0.2))
     begin = probabilistic_em.start(probabilistic_em.begin(data, 3, np.random.default_rng(0)))
-    found = probabilistic_choice.settled(probabilistic_em.em(data, begin), 1e-9, 100)
+    found = settled(probabilistic_em.em(data, begin), tol=1e-9, max_iter=100)
     at = Curvature(data, probabilistic_em.model_of(found.value))
     values = np.linalg.eigvalsh(at.apply(np.eye(len(at.root))))
     assert (np.abs(values) < 1e-12).sum() == 3  # turns
@@ -612,9 +612,7 @@ def test_the_best_start_is_the_answer():
     begins = probabilistic_starts.models(data, 2, 6, np.random.default_rng(0))
     how = {"tol": 1e-6, "max_iter": 1000}
     *_, last = probabilistic_starts.em(data, probabilistic_starts.start(begins), begins=begins, **how)
-    alone = [
-        probabilistic_choice.settled(probabilistic_em.em(data, probabilistic_em.start(b)), 1e-6, 1000) for b in begins
-    ]
+    alone = [settled(probabilistic_em.em(data, probabilistic_em.start(b)), tol=1e-6, max_iter=1000) for b in begins]
     best = max(state.objective for state in alone)
     assert best - 1e-6 * data.moments.cells <= last.objective <= best
     assert float(data.sums(probabilistic_em.model_of(last.value)).log_likelihood) == pytest.approx(last.objective)
