@@ -14,10 +14,10 @@ from princomp.data import as_rows, statistics
 from princomp.datasets import load_tobamovirus
 from princomp.result import State, settled
 from princomp.solvers import (
+    eigh,
     extrapolation,
     probabilistic,
     probabilistic_choice,
-    probabilistic_closed,
     probabilistic_curvature,
     probabilistic_em,
     probabilistic_starts,
@@ -319,10 +319,10 @@ def test_weighted_eigenpairs_are_those_of_repeated_rows(shape):
     repeated = np.repeat(X, weight.astype(int), axis=0)
     mean = repeated.mean(axis=0)
     centred = statistics.Centered(as_rows(X), mean)
-    values, V = probabilistic_closed.weighted_eigenpairs(centred, weight, 3)
+    values, V = eigh.weighted_eigenpairs(centred, weight, 3)
     expected = np.linalg.eigvalsh((repeated - mean).T @ (repeated - mean))[::-1][:3]
     np.testing.assert_allclose(values, expected, rtol=1e-10)
-    np.testing.assert_allclose(probabilistic_closed.weighted_gram_apply(centred, weight, V), V * values, atol=1e-8)
+    np.testing.assert_allclose(eigh.weighted_gram_apply(centred, weight, V), V * values, atol=1e-8)
 
 
 def test_hidden_cells_depend_on_their_place_alone():

@@ -19,13 +19,7 @@ from princomp.estimators.probabilistic_together import never_together
 from princomp.estimators.spectrum import Spectrum, minka_count
 from princomp.estimators.standardise import SAFE_TOTAL, as_given, safe_unit
 from princomp.result import History, Result, State, Status
-from princomp.solvers import (
-    probabilistic,
-    probabilistic_choice,
-    probabilistic_closed,
-    probabilistic_em,
-    probabilistic_starts,
-)
+from princomp.solvers import eigh, probabilistic, probabilistic_choice, probabilistic_em, probabilistic_starts
 from princomp.solvers.probabilistic_em import LEAST_NOISE, Data, Hidden
 from princomp.solvers.signs import signs
 
@@ -146,8 +140,8 @@ def _weighted(problem: Problem, k: int) -> tuple[Spectrum, float]:
     """Return the spectrum of rows with weights, and the sum of these."""
     data = observed(problem.rows, problem.weight, problem.names)
     X, weight, moments = data.around(), np.asarray(data.weight), data.moments
-    values, V = probabilistic_closed.weighted_eigenpairs(X, weight, k)
-    apply = partial(probabilistic_closed.weighted_gram_apply, X, weight)
+    values, V = eigh.weighted_eigenpairs(X, weight, k)
+    apply = partial(eigh.weighted_gram_apply, X, weight)
     check_unchanged(data, problem.names)
     spectrum = Spectrum(
         "eigh",

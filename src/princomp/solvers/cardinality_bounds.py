@@ -223,9 +223,7 @@ def smoothed(block: Block, dual: Dual, mu: float) -> Slope:
     rows = share[:, None] * Y
     if cost is not None:
         moved = np.where(cost | (weights * weights.T > 0), moved, 0.0)
-        of_weights = 2 * (cost * rows * weights - moved * weights.T)
-    else:
-        of_weights = 2 * (rows * weights - moved * weights.T)
+    of_weights = 2 * ((rows if cost is None else cost * rows) * weights - moved * weights.T)
     return Slope(value, of_weights, y - share - rows.sum(axis=0), share, share + rows.sum(axis=0))
 
 

@@ -1,8 +1,13 @@
 """PCA by a symmetric eigenproblem (Jolliffe, Principal Component Analysis, 2nd ed. 2002, chapter 3).
 
 Objective: maximise tr(V' S V) over orthonormal V (p, k), S = X'X of the centred data. The eigenproblem is that of the
-smaller side: of X'X (p, p), or of XX' (n, n), which has the same nonzero eigenvalues.
+smaller side: of X'X (p, p), or of XX' (n, n), which has the same nonzero eigenvalues. With weights D of the rows S is
+X'DX, X less its weighted mean, and the other side D^1/2 XX' D^1/2.
 """
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -18,20 +23,13 @@ SMALL = 300
 def leading_eigenpairs(S: Array, k: int) -> tuple[Array, Array]:
     """Return the k largest eigenvalues of S, in descending order, and their vectors (p, k)."""
     p = len(S)
+    solve: Callable[[], tuple[Any, Any]] = partial(np.linalg.eigh, S)
     if k < FEW * p and p > SMALL:
         from scipy.linalg import eigh
 
-        def solve() -> tuple[Array, Array]:
-            values, vectors = eigh(S, subset_by_index=[p - k, p - 1], check_finite=False)
-            return values, vectors
-    else:
-
-        def solve() -> tuple[Array, Array]:
-            values, vectors = np.linalg.eigh(S)
-            return values[p - k :], vectors[:, p - k :]
-
+        solve = partial(eigh, S, subset_by_index=[p - k, p - 1], check_finite=False)
     values, vectors = interruptible(solve, flops=4 * p**3)
-    return values[::-1], vectors[:, ::-1]
+    return values[::-1][:k], vectors[:, ::-1][:, :k]
 
 
 def eigh_of_rows(X: Centered, k: int) -> tuple[Array, Array, Array]:
@@ -41,6 +39,27 @@ def eigh_of_rows(X: Centered, k: int) -> tuple[Array, Array, Array]:
     K = statistics.row_gram(X)
     _, U = leading_eigenpairs(K, k)
     return *svd_of_projection(statistics.apply_transpose(X, U)), K
+
+
+def weighted_eigenpairs(X: Centered, weight: Array, k: int) -> tuple[Array, Array]:
+    """Return the k largest eigenvalues of X'DX, descending, and their vectors (p, k)."""
+    n, p = X.shape
+    side = min(n, p)
+    budget.require(24.0 * side * side, f"A {side} x {side} matrix", "Leave sample_weight out, or give fewer columns.")
+    root = np.sqrt(weight)
+    if n >= p:
+        return leading_eigenpairs(statistics.scatter(X.changed(_weighted, root)), k)
+    _, U = leading_eigenpairs(statistics.row_gram(X) * np.outer(root, root), k)
+    return svd_of_projection(statistics.apply_transpose(X, root[:, None] * U))
+
+
+def weighted_gram_apply(X: Centered, weight: Array, V: Array) -> Array:
+    """Return X'DX V, (p, b)."""
+    return statistics.gram_apply(X.changed(_weighted, np.sqrt(weight)), V)
+
+
+def _weighted(block: Array, rows: slice, root: Array) -> tuple[Array, slice]:
+    return block * root[rows, None], rows
 
 
 def svd_of_projection(W: Array) -> tuple[Array, Array]:
