@@ -31,9 +31,7 @@ MEMORY_BYTES = 2**27
 TRIES = 10  # lengths of a step before a block sweep is made instead
 SUFFICIENT = 1e-4  # share of the decrease that the slope promises
 ROUNDING = 4 * np.finfo(np.float64).eps  # of the objective, relative to |X|^2
-RELEASE = (
-    10  # steps after which codes that are held at zero may leave it: with 50, 80 x 40 to 200 x 100 took twice as many
-)
+RELEASE = 10  # steps after which codes that are held at zero may leave it: 50 took twice as many (80 x 40 to 200 x 100)
 INNER = 1e-2  # accuracy of D for given Y, relative to the residual
 REVIVAL = 1e-6  # margin, relative, by which a dead column must be worth reviving
 # Steps that take less time than it takes to look at the residual are made several at a time.

@@ -15,7 +15,7 @@ from princomp._threads import interruptible
 from princomp._typing import Array
 from princomp.data import Centered, budget, statistics
 
-# LAPACK finds a few eigenvectors faster one by one, many faster by divide and conquer: of 300, five in 3 ms and 60 in 10,
+# LAPACK finds a few eigenvectors faster one by one, many faster by divide and conquer: of 300, 5 in 3 ms and 60 in 10,
 # all in 8; of 600, 120 in 45 ms and 240 in 73, all in 48.
 FEW = 0.2
 SMALL = 300

@@ -19,6 +19,8 @@ from princomp._typing import Array
 
 Fit = Callable[[Array, Any], tuple[Array, Any]]
 
+# Of 24 numbers of nonzeros, 80 x 40 to 200 x 100, these miss 4 in all; a STEP of 0.3, 4, and 1.5, none; LONGEST 0.7, 2;
+# LONGER 1, 2, and 2, 22; SHORTER 0.3, 2, and 0.8, 3.
 BEGINNINGS = (0.125, 0.02, 0.4)  # shares of the largest weight
 STEP, LONGEST = 0.7, 2.0  # in log alpha: at first, at the most
 LONGER, SHORTER = 1.2, 0.5

@@ -29,8 +29,8 @@ from princomp.result import settled
 from princomp.solvers import probabilistic, probabilistic_em
 from princomp.solvers.probabilistic_em import Data, Hidden, Model
 
-# Five components of 150 x 20, complete or a seventh missing, are found with any of 1 to 8 steps of patience, 1 to 16 rows
-# for each column, 1 to 20 steps to settle; eight steps of patience take twice as long.
+# Five components of 150 x 20, complete or a seventh missing, are found with a patience of 1 to 8, with 1 to 16 rows for
+# each column, with 1 to 20 steps to settle; a patience of 8 takes twice as long.
 PATIENCE = 3  # a path ends after this many steps without a new best
 ROWS_PER_COLUMN = 4  # that relevance begins with
 SETTLE = 5  # steps before a column may be judged

@@ -16,7 +16,9 @@ from princomp.solvers import probabilistic_em
 from princomp.solvers.probabilistic_em import SAFETY, Data, Model
 
 COLLAPSED = 1e-8  # noise of this share of the variance is on its way to none
-PATIENCE = (100, 4)  # steps of a later start: so many, or so many times those of the first
+# Steps of a later start: so many, or so many times those of the first. Eight starts for 30 x 10, half of it missing,
+# five draws, led to the same maxima with (10, 1) and (1000, 20).
+PATIENCE = (100, 4)
 
 
 def models(data: Data, k: int, count: int, rng: np.random.Generator) -> list[Model]:

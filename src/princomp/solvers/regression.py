@@ -27,8 +27,8 @@ from princomp.result import State, Value, settled
 from princomp.solvers.regression_reduced import RANK, ReducedObjective
 from princomp.solvers.scatter import Part, Scatter
 
-# Five components of 80 x 40, 200 x 100 and 40 x 120, two weights, took 38 states: 36 to 41 with a third of any of these
-# or three times as much, or of those in `regression_reduced`, to the same minima.
+# Five components of 80 x 40, 200 x 100 and 40 x 120, two weights, took 38 states: 36 to 41, to the same minima, with
+# any one of these or of those in `regression_reduced` changed, most of them by a factor of three to ten either way.
 PLAIN_STEPS = 100  # proximal steps to a state, at the most
 NEWTON_STEPS = 8  # Newton steps to a state, at the most
 EASE = 0.1  # what a state's Newton steps leave of the residual, at the least
