@@ -251,7 +251,6 @@ class Improved(NamedTuple):
     bound: float
     share: Array
     chosen: Array
-    mu: float
 
 
 def improve(
@@ -261,7 +260,7 @@ def improve(
 
     ``mu`` is the smoothing to begin with.
     """
-    best = Improved(dual, dual_bound(block, dual), *smoothed(block, dual, mu)[3:], mu)
+    best = Improved(dual, dual_bound(block, dual), *smoothed(block, dual, mu)[3:])
     smallest = LAST_MU * float(np.abs(block.S.diagonal()).max())
     taken = 0
     while best.bound > target and taken < steps and mu > smallest and not over():
@@ -274,7 +273,7 @@ def improve(
                 continue
             bound = dual_bound(block, walk.dual)
             if bound < best.bound:
-                best = Improved(walk.dual, bound, walk.slope.share, walk.slope.chosen, mu)
+                best = Improved(walk.dual, bound, walk.slope.share, walk.slope.chosen)
             if not moved or bound <= target or before - walk.slope.value < SETTLED * mu or over():
                 break
             before = walk.slope.value

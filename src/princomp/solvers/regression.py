@@ -41,7 +41,7 @@ LARGER = 1 + 1e-6  # the largest eigenvalue is known this well
 # Several starts are compared when their residuals are this, or after so many states.
 SCREEN_TOL = 1e-3
 SCREEN_STEPS = 40
-RIVALS = 2  # none and one led to the same minima there, five to one of six that was lower, in twice the time
+RIVALS = 2  # none and one led to the same minima there, five to lower ones, in twice the time
 
 
 def objective(A: Array, B: Array, SB: Array, alpha: Array, ridge: float) -> float:
@@ -165,7 +165,9 @@ class _Walk:
             columns = np.flatnonzero(new.any(axis=0))
             rows = _rows(rows, new, np.abs(ahead) >= MARGIN * self.size * self.alpha)
             here = np.ix_(rows, columns)
-            reduced = self._reduced(rows, columns, residual)
+            rough = self._part(rows, True)
+            part = rough if residual > STEPS_IN_SINGLE else self._part(rows, False)
+            reduced = ReducedObjective(part, rough, self.alpha[columns], self.on_fit, self.on_ridge, self.size)
             point = reduced.at(new[here])
             if settled:
                 point = reduced.polish(point, NEWTON_STEPS, EASE * residual)
@@ -175,7 +177,11 @@ class _Walk:
             B[here] = point.B
         roughly = residual > STATES_IN_SINGLE
         SB = self.scatter.combine(rows, B[rows].T, roughly=roughly).T if B.any() else np.zeros_like(B)
-        return self._at(dict(value) | {"B": B, "SB": SB, "rows": rows, "settled": np.array(settled)}, roughly=roughly)
+        A = polar(SB, value["A"])
+        SA = self.scatter.apply(A, roughly=roughly)
+        residual = stationarity(A, B, SA, SB, self.alpha, self.ridge)
+        found = {"A": A, "SA": SA, "B": B, "SB": SB, "rows": rows, "settled": np.array(settled)}
+        return {**value, **found, "residual": np.array(residual), "iteration": value["iteration"] + 1}
 
     def rival(self, value: Value) -> Value:
         """Return the better of where we are and of where a rotation of the worst half of the components leads."""
@@ -194,18 +200,6 @@ class _Walk:
         F, other = (objective(each["A"], each["B"], each["SB"], self.alpha, self.ridge) for each in (value, rival))
         best = rival if other < F else value
         return dict(best) | {"rivals": np.array(left), "iteration": value["iteration"] + 1}
-
-    def _at(self, value: Value, *, roughly: bool) -> Value:
-        """Return the value of one more iteration, with the A of its B."""
-        A = polar(value["SB"], value["A"])
-        SA = self.scatter.apply(A, roughly=roughly)
-        residual = stationarity(A, value["B"], SA, value["SB"], self.alpha, self.ridge)
-        return dict(value) | {"A": A, "SA": SA, "residual": np.array(residual), "iteration": value["iteration"] + 1}
-
-    def _reduced(self, rows: Array, columns: Array, residual: float) -> ReducedObjective:
-        rough = self._part(rows, True)
-        part = rough if residual > STEPS_IN_SINGLE else self._part(rows, False)
-        return ReducedObjective(part, rough, self.alpha[columns], self.on_fit, self.on_ridge, self.size)
 
     def _part(self, rows: Array, roughly: bool) -> Part:
         known = self._parts.get(roughly)
