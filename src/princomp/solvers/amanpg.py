@@ -31,7 +31,7 @@ from princomp.solvers.scatter import Scatter
 
 MAX_BACKTRACKS = 40
 ROUNDING = 1e-14
-A_STEP = 2.0  # of sparse PCA, for A, over the largest eigenvalue
+A_STEP = 2.0  # of sparse PCA, for A, over the largest eigenvalue: 0.5 took 222 states in place of 206, 8 as many
 
 
 @dataclass(frozen=True)

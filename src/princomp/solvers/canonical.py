@@ -16,7 +16,9 @@ from princomp.result import Result, measured
 from princomp.solvers.amanpg import Smooth, alternate, start
 from princomp.solvers.signs import signs
 
-KEPT = 20  # entries of the cross-covariance, for each component, that the start goes by
+# Entries of the cross-covariance, for each component, that the start goes by: of three draws of 100 x (22, 18),
+# together -2.36, 100 led to the same minima, 5 to -2.42.
+KEPT = 20
 
 
 def sparse_cca(U: Array, V: Array, k: int, alpha_x: float, alpha_y: float, solve: Callable[..., Result]) -> Result:

@@ -24,7 +24,7 @@ from princomp.solvers.deflation import Deflated
 
 HELPS = 1e-10  # of the variance: an exchange that gains less is left
 SMALL = 1e-8  # a loading below this is judged as if it were this
-MOST_COMPILED = 64  # features of a component; with more, BLAS is quicker than the compiled search
+MOST_COMPILED = 64  # features of a component: the compiled search takes 4 ms for BLAS's 6 (of 400), for 128 16 for 15
 TRIED = 64  # exchanges tried in full, where there is no exact test: 4 and 500 found as much (40 to 150 features)
 NONNEGATIVE_STEPS, NONNEGATIVE_TURNS = 10, 100
 NONNEGATIVE_STARTS, NONNEGATIVE_POLISHED = 64, 4  # points from which local maxima are looked for; those followed up
