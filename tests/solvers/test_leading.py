@@ -6,7 +6,7 @@ import pytest
 from princomp.certificates import Images
 from princomp.solvers.extrapolation import MEMORY, anderson, remember
 from princomp.solvers.krylov import PATIENCE
-from princomp.solvers.leading import Operator, leading, roughly
+from princomp.solvers.leading import Operator, leading, leading_roughly
 
 
 def orthogonal(size, seed=0):
@@ -91,7 +91,7 @@ def test_a_rough_beginning_takes_no_more_products_than_allowed(tol):
         products.append(V.shape[1])
         return S @ V
 
-    values, V = roughly(apply, 200, 2, np.random.default_rng(0), tol=tol, most=12)
+    values, V = leading_roughly(apply, 200, 2, np.random.default_rng(0), tol=tol, most=12)
     assert len(products) <= 12 + PATIENCE
     assert V.shape == (200, 2)
     residual = np.linalg.norm(S @ V - V * values, axis=0).max()
@@ -99,7 +99,7 @@ def test_a_rough_beginning_takes_no_more_products_than_allowed(tol):
 
 
 def test_a_rough_beginning_on_a_tiny_operator_ends():
-    values, V = roughly(lambda V: np.diag([2.0, 1.0]) @ V, 2, 2, np.random.default_rng(0), tol=0.0, most=50)
+    values, V = leading_roughly(lambda V: np.diag([2.0, 1.0]) @ V, 2, 2, np.random.default_rng(0), tol=0.0, most=50)
     assert values == pytest.approx([2, 1])
     assert np.abs(V) == pytest.approx(np.eye(2))
 

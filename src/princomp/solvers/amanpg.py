@@ -14,7 +14,7 @@ Without f, or on a Euclidean space, D is closed form; else its multiplier is fou
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 
@@ -191,8 +191,7 @@ def sparse_pca(
 
     begin = {"lowest": np.ones(2)} | dict(value)
     for state in alternate(smooth, begin, sides=(left, right), gamma=gamma, measure=measure, steps=steps):
-        found = dict(state.value) | {"largest": value["largest"]}
-        yield State(found, state.objective, state.residual, state.iteration)
+        yield replace(state, value={**state.value, "largest": value["largest"]})
 
 
 def _remembering(apply: Callable[[Array], Array]) -> Callable[[Array], Array]:

@@ -28,7 +28,7 @@ from princomp.solvers import one_by_one
 from princomp.solvers.cardinality_bounds import largest_sum
 from princomp.solvers.deflation import Deflated
 from princomp.solvers.exchange import MOST_COMPILED, Units, improved
-from princomp.solvers.leading import roughly
+from princomp.solvers.leading import leading_roughly
 from princomp.solvers.scatter import Scatter
 
 # Two components of 12 features of noise, 60 x 80 to 150 x 100, have the same variance within 0.3 % with 5 to 200 steps,
@@ -187,7 +187,7 @@ def _leading(A: Deflated) -> tuple[float, Array]:
     def apply(V: Array) -> Array:
         return A.times(V.T).T + A.shift * V
 
-    v = roughly(apply, p, 1, np.random.default_rng(0), tol=LEADING_RESIDUAL, most=LEADING_PRODUCTS)[1][:, 0]
+    v = leading_roughly(apply, p, 1, np.random.default_rng(0), tol=LEADING_RESIDUAL, most=LEADING_PRODUCTS)[1][:, 0]
     return float(v @ A.times(v[None])[0]), v
 
 

@@ -20,7 +20,7 @@ from princomp.certificates.constrained import maximiser
 from princomp.result import State, Value
 from princomp.solvers import one_by_one
 from princomp.solvers.deflation import Deflated
-from princomp.solvers.leading import roughly
+from princomp.solvers.leading import leading_roughly
 from princomp.solvers.scatter import Scatter
 
 STEPS = 5  # per state: a single one takes a fraction of a millisecond
@@ -105,7 +105,7 @@ def _starts(A: Deflated, bound: float, count: int, component: int) -> Array:
     p, negligible = A.scatter.features, NOTHING * float(A.scatter.diagonal.max())
     if A.diagonal.max() <= negligible:
         return np.zeros((p, 1))
-    _, lead = roughly(A.apply, p, 1, np.random.default_rng(component), tol=START_RESIDUAL, most=START_PRODUCTS)
+    _, lead = leading_roughly(A.apply, p, 1, np.random.default_rng(component), tol=START_RESIDUAL, most=START_PRODUCTS)
     columns, pivots = [maximiser(lead[:, 0], bound)], replace(A, kind="schur")
     for _ in range(min(count, p)):
         if pivots.diagonal.max() <= negligible:

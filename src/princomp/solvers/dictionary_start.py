@@ -11,7 +11,7 @@ from princomp.penalties import Penalty
 from princomp.result import Value
 from princomp.solvers.dictionary import SWEEPS, begin, transposed
 from princomp.solvers.dictionary_blocks import Terms, on_spheres
-from princomp.solvers.leading import roughly
+from princomp.solvers.leading import leading_roughly
 from princomp.solvers.scatter import Factored
 
 START_TOL = 1e-4  # of the singular vectors to start from: 1e-9 led to the same minima, 0.1 to lower ones (80 x 40 on)
@@ -46,7 +46,7 @@ def _singular_vectors(X: Factored, k: int, rng: np.random.Generator) -> tuple[Ar
     if n < p:
         V, U = _singular_vectors(X.T, k, rng)
         return U, V
-    _, V = roughly(lambda V: X.transpose_times(X.times(V)), p, count, rng, tol=START_TOL, most=START_ITERATIONS)
+    _, V = leading_roughly(lambda V: X.transpose_times(X.times(V)), p, count, rng, tol=START_TOL, most=START_ITERATIONS)
     U = X.times(V)
     s = np.linalg.norm(U, axis=0)
     root = np.sqrt(np.where(s > NOTHING * s.max(initial=0.0), s, 0.0))

@@ -1,6 +1,6 @@
 """The k leading eigenpairs of any symmetric positive semidefinite S, known by products with it (`Operator`).
 
-Objective: maximise tr(V'SV) over orthonormal V (p, k). `roughly` is one run of block Lanczos iteration
+Objective: maximise tr(V'SV) over orthonormal V (p, k). `leading_roughly` is one run of block Lanczos iteration
 (`princomp.solvers.krylov`), for where to begin. `leading` certifies what it returns: an attempt ends by the residual
 that the iteration reckons; then one product measures its vectors, a probe from fresh random vectors looks at what they
 leave out (`princomp.certificates`), and the next attempt goes on with what was found:
@@ -141,7 +141,7 @@ class _Found:
         return self.measured.images - self.V @ (self.V.T @ self.measured.images)
 
 
-def roughly(
+def leading_roughly(
     apply: Callable[[Array], Array], size: int, k: int, rng: np.random.Generator, *, tol: float, most: int
 ) -> tuple[Array, Array]:
     """Return up to k leading eigenvalues, descending, and their vectors (size, k), for where to begin: not certified.

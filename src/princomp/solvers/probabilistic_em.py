@@ -27,7 +27,7 @@ from princomp.data import Centered, Rows, statistics
 from princomp.result import State, Value
 from princomp.solvers import probabilistic
 from princomp.solvers.extrapolation import anderson, remember
-from princomp.solvers.leading import roughly
+from princomp.solvers.leading import leading_roughly
 from princomp.solvers.probabilistic import Sums, unpacked
 
 TILE_BYTES = 2**21  # 20,000 x 100, a tenth missing, ten components: 2^18, 2^20 and 2^23 take a sixth longer
@@ -188,7 +188,7 @@ def _leading_filled(data: Data, k: int, rng: np.random.Generator, tol: float) ->
     def apply(V: Array) -> Array:
         return X.reduce(_filled_gram_apply, V, data.weight)
 
-    values, V = roughly(apply, X.shape[1], k, rng, tol=tol, most=START_STEPS)
+    values, V = leading_roughly(apply, X.shape[1], k, rng, tol=tol, most=START_STEPS)
     return np.maximum(values, 0.0), V
 
 

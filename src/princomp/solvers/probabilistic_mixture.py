@@ -155,12 +155,7 @@ def maximise_all(found: list[Sums], mixture: Mixture, limits: Limits) -> Mixture
         # Fewer rows than parameters of a feature: its equations would be singular.
         enough = float(each.total) > (W.shape[1] + 1) * limits.single
         after.append(maximise(each, model, prior=0.0, floor=float(floor)).plain if enough else model)
-    return Mixture(
-        totals / totals.sum(),
-        np.array([model.W for model in after]),
-        np.array([model.shift for model in after]),
-        np.array([model.noise for model in after]),
-    )
+    return Mixture(totals / totals.sum(), *(np.array(parameter) for parameter in zip(*after)))
 
 
 # Where to begin
@@ -230,8 +225,8 @@ def _of_parts(filled: Array, weight: Array, label: Array, m: int, k: int, floor:
         lengths = np.sqrt(np.maximum(values[:k] - noise, noise))
         W[:, : len(lengths)] = V[:, :k] * lengths
         parts.append((float(weight[mine].sum()), W, centre, noise))
-    share, W_all, shift, noise_all = (np.array(part) for part in zip(*parts))
-    return Mixture(share / share.sum(), W_all, shift, noise_all)
+    share, *others = (np.array(part) for part in zip(*parts))
+    return Mixture(share / share.sum(), *others)
 
 
 def _axes(X: Array, weight: Array) -> tuple[Array, Array, Array]:

@@ -33,7 +33,7 @@ from princomp._typing import Array
 from princomp.data import Centered, budget, statistics
 from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
 from princomp.solvers.krylov import orthonormal
-from princomp.solvers.leading import roughly
+from princomp.solvers.leading import leading_roughly
 
 # Up to this many features S, of 128 MB then, is made in place of X, where it is smaller: it takes as long as 5 products
 # with eight vectors at 3000 x 1000, as 11 at 6000 x 2000, and fits make more than that.
@@ -109,7 +109,7 @@ class Scatter(ABC):
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return eigenpairs of S by block Krylov iteration."""
         p = self.features
-        return _complete(*roughly(self.apply, p, min(k, p), rng, tol=LEADING_TOL, most=LEADING_STEPS), k, p)
+        return _complete(*leading_roughly(self.apply, p, min(k, p), rng, tol=LEADING_TOL, most=LEADING_STEPS), k, p)
 
     def among(self, J: Array) -> Scatter:
         """Return the view of some features, by products with all of them."""
