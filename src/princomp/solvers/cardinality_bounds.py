@@ -34,7 +34,7 @@ MEMORY_BYTES = 2**26  # that steps and changes of gradients may take
 PARTIAL = 80  # features from which only the leading eigenvectors are computed: for 60 and 120, 40 took as long
 # On the problems of `branch_and_bound`: 41 nodes with stages of 20 steps, 28 with 150; 35 and 21 with 2 and 15 steps
 # between bounds; 35 and 21 with 0.1 and 0.002 for SETTLED; 25 to 31 with FALL from 0.1 to 0.6, FIRST_MU from 0.02 to
-# 0.5, FLOOR from 0.001 to 0.1; all within a third of the same time.
+# 0.5, FLOOR from 0.001 to 0.1; in 0.6 to 1.2 s, as in 1.
 STAGE = 60  # steps for one smoothing
 CHECK = 6  # steps between two exact bounds
 FIRST_MU, LAST_MU, FALL = 0.1, 1e-7, 0.3  # smoothing, in units of the largest variance

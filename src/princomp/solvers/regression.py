@@ -28,7 +28,8 @@ from princomp.solvers.regression_reduced import RANK, ReducedObjective
 from princomp.solvers.scatter import Part, Scatter
 
 # Five components of 80 x 40, 200 x 100 and 40 x 120, two weights, took 38 states: 36 to 41, to the same minima, with
-# any one of these or of those in `regression_reduced` changed, most of them by a factor of three to ten either way.
+# one of PLAIN_STEPS, NEWTON_STEPS, EASE, MARGIN, MOST, WASTE, or of SLOW to HALVINGS in `regression_reduced`, changed:
+# shares to 0.3 or 1, the others by a factor of two to ten either way (GROWTH to 1 and 1.5).
 PLAIN_STEPS = 100  # proximal steps to a state, at the most
 NEWTON_STEPS = 8  # Newton steps to a state, at the most
 EASE = 0.1  # what a state's Newton steps leave of the residual, at the least
