@@ -24,13 +24,14 @@ OTHER = TABLE[:, [1, 4, 5]] @ np.diag([1.0, -2.0, 0.5]) + np.random.default_rng(
 class Method:
     """A way to use an estimator.
 
-    ``tight`` are parameters that give ten digits; ``refuses`` has, by storage, what the sentence says where a method
-    does not work there.
+    ``tight`` are parameters that give ten digits, ``one_feature`` those for data that have no more; ``refuses`` has, by
+    storage, what the sentence says where a method does not work there.
     """
 
     estimator: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     tight: Mapping[str, Any] = field(default_factory=dict)
+    one_feature: Mapping[str, Any] = field(default_factory=dict)
     allows_missing: bool = False
     iterates: bool = True  # has steps: calls back, can be stopped, leaves checkpoints
     two_tables: bool = False
@@ -63,7 +64,7 @@ METHODS = {
         allows_missing=True,
         from_covariance=False,
     ),
-    "sparse, cardinality": Method("SparsePCA", {"nonzeros": 3}),
+    "sparse, cardinality": Method("SparsePCA", {"nonzeros": 3}, one_feature={"nonzeros": 1}),
     "sparse, regression": Method("SparsePCA", {"formulation": "regression", "alpha": 20.0}, {"tol": 1e-10}),
     "sparse, dictionary": Method("SparsePCA", {"formulation": "dictionary", "alpha": 2.0}, {"tol": 1e-10}),
     "sparse, constrained": Method("SparsePCA", {"formulation": "constrained", "bound": 1.5}, {"tol": 1e-10}),

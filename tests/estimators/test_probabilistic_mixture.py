@@ -1,12 +1,9 @@
 """Mixtures of probabilistic PCA: against formulae written out row by row, and on groups that are known."""
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture
 from princomp.data import as_rows
@@ -301,11 +298,3 @@ def test_infinite_cells_and_empty_columns_are_named():
     X[:, 1] = np.nan
     with pytest.raises(ValueError, match="Column 1 has no observed cell"):
         ProbabilisticPCAMixture().fit(X)
-
-
-@parametrize_with_checks([ProbabilisticPCAMixture(), ProbabilisticPCAMixture(1, n_clusters=3)])
-def test_common_checks(estimator, check):
-    with warnings.catch_warnings():
-        # Some of the data of the checks are a few points, each several times, of which the estimator warns.
-        warnings.filterwarnings("ignore", r"\d+ of \d+ clusters have no noise left", UserWarning)
-        check(estimator)

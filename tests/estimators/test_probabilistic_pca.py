@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import princomp
 from helpers import Allocated, orthonormal, orthonormality_error, shards, signs_follow_the_rule, subspace_sine
@@ -1075,23 +1074,6 @@ def test_scaled_columns_at_a_large_offset_lose_no_digits(missing):
     near, far = (ProbabilisticPCA(2, scale=True).fit(each) for each in (X, X + offset))
     assert np.abs(near.components_ - far.components_).max() < 1e-12
     assert np.allclose(far.mean_ - offset, near.mean_, rtol=0, atol=4 * np.spacing(offset))
-
-
-ESTIMATORS = [
-    ProbabilisticPCA(),
-    ProbabilisticPCA(1),
-    ProbabilisticPCA(1, method="em"),
-    ProbabilisticPCA("ard", random_state=0),
-]
-
-
-@parametrize_with_checks(ESTIMATORS)
-def test_common_checks(estimator, check):
-    with warnings.catch_warnings():
-        # Some of the data of the checks are nothing but noise, others have none, of which the estimator warns.
-        warnings.filterwarnings("ignore", "n_components='ard' found nothing that stands out of the noise", UserWarning)
-        warnings.filterwarnings("ignore", r"\d+ components? leaves? nothing of X", UserWarning)
-        check(estimator)
 
 
 # --- command line -------------------------------------------------------------------------------------------

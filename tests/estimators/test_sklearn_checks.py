@@ -1,27 +1,50 @@
-"""scikit-learn's common checks, with no expected failure."""
+"""scikit-learn's common checks of every method: none may fail but where one method is two in the eyes of the checks."""
 
+import warnings
+
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from princomp import PCA, SparsePCA
+from methods import METHODS
+from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
 from princomp.penalties import L1
 
-ESTIMATORS = [
+# Some data of the checks have one feature, so that there can be no more components.
+ONE = [clone(method.make()).set_params(n_components=1, **method.one_feature) for method in METHODS.values()]
+FORMS = [  # other parameters that decide what is computed
     PCA(),
-    PCA(1),
     PCA(0.9),
-    PCA(solver="eigh"),
-    PCA(solver="svd"),
-    PCA(solver="krylov"),
-    PCA(solver="optimize"),
     PCA(1, solver="optimize", penalty=L1(0.1)),
     PCA(scale=True),
     PCA(whiten=True),
     PCA(center=False),
-    SparsePCA(1, formulation="cardinality"),
-    SparsePCA(1, nonzeros=1),
+    SparsePCA(1),
+    SparsePCA(1, formulation="dictionary"),
+    SparsePCA(1, formulation="regression"),
+    SparsePCA(1, formulation="constrained"),
+    ProbabilisticPCA(),
+    ProbabilisticPCA("ard", random_state=0),
+    ProbabilisticPCAMixture(),
+    SparseCCA(),
 ]
+TRUE_WARNINGS = (  # data of the checks are noise, or have none, or are a few points, each several times
+    ".*components are zero",
+    "n_components='ard' found nothing that stands out of the noise",
+    r"\d+ components? leaves? nothing of X",
+    r"\d+ of \d+ clusters have no noise left",
+)
 
 
-@parametrize_with_checks(ESTIMATORS)
+def expected_failures(estimator):
+    if getattr(estimator, "method", None) != "closed-form":
+        return {}
+    reason = "missing cells are refused in fit, but not in transform; a tag says both or neither"
+    return dict.fromkeys(("check_estimators_pickle", "check_estimators_pickle(readonly_memmap=True)"), reason)
+
+
+@parametrize_with_checks([*ONE, *FORMS], expected_failed_checks=expected_failures)
 def test_common_checks(estimator, check):
-    check(estimator)
+    with warnings.catch_warnings():
+        for message in TRUE_WARNINGS:
+            warnings.filterwarnings("ignore", message, UserWarning)
+        check(estimator)

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.cross_decomposition import CCA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from princomp.estimators.sparse_cca import SparseCCA
 
@@ -208,8 +207,3 @@ def test_callback_stops_and_checkpoint_resumes_for_the_same_data_only(tmp_path):
     assert (resumed.x_weights_ == direct.x_weights_).all()
     assert (resumed.y_weights_ == direct.y_weights_).all()
     assert resumed.n_iter_ == direct.n_iter_ > 3
-
-
-@parametrize_with_checks([SparseCCA()])
-def test_common_checks(estimator, check):
-    check(estimator)

@@ -1,14 +1,11 @@
 """Sparse PCA by penalties: published numbers, agreement of inputs, edges, and scikit-learn's common checks."""
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.decomposition import SparsePCA as Theirs
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from princomp import PCA, SparsePCA, load, save
 from princomp.datasets import load_pitprops, load_wine
@@ -21,19 +18,6 @@ ZOU = [0.06, 0.16, 0.1, 0.5, 0.5, 0.5]
 def wine():
     X = load_wine().X
     return (X - X.mean(axis=0)) / X.std(axis=0)
-
-
-@parametrize_with_checks(
-    [
-        SparsePCA(1, formulation="dictionary"),
-        SparsePCA(1, formulation="regression"),
-        SparsePCA(1, formulation="constrained"),
-    ]
-)
-def test_common_checks(estimator, check):
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*components are zero", category=UserWarning)
-        check(estimator)
 
 
 # --- numbers ------------------------------------------------------------------------------------------
