@@ -36,6 +36,10 @@ class Method:
     iterates: bool = True  # has steps: calls back, can be stopped, leaves checkpoints
     two_tables: bool = False
     from_covariance: bool = True
+    divisor: int = 1  # of the covariance: n less this
+    found: str = "components_"  # the attribute that is compared, the features along its last axis
+    ignores_offset: bool = True
+    at_most_rank: bool = True  # has no more components than rows or features
     refuses: Mapping[str, str] = field(default_factory=dict)
 
     def make(self, **more):
@@ -44,8 +48,15 @@ class Method:
 
     def fit(self, X, **more):
         """The estimator, fitted to X."""
-        model = self.make(**more)
-        return model.fit(X, OTHER) if self.two_tables else model.fit(X)
+        return self.make(**more).fit(*self.tables(X))
+
+    def tables(self, X, n=None):
+        """What ``fit`` is given: X, and the first n rows, or all, of the other table if there are two."""
+        return (X, OTHER[:n]) if self.two_tables else (X,)
+
+    def answer(self, model):
+        """What was found, as numbers that can be compared."""
+        return getattr(model, self.found)
 
 
 METHODS = {
@@ -53,7 +64,7 @@ METHODS = {
     "pca, svd": Method("PCA", {"solver": "svd"}, iterates=False, from_covariance=False),
     "pca, krylov": Method("PCA", {"solver": "krylov"}, {"tol": 1e-10}, from_covariance=False),
     "pca, optimize": Method("PCA", {"solver": "optimize"}, {"tol": 1e-10}, from_covariance=False),
-    "probabilistic, closed form": Method("ProbabilisticPCA", {"method": "closed-form"}, iterates=False),
+    "probabilistic, closed form": Method("ProbabilisticPCA", {"method": "closed-form"}, iterates=False, divisor=0),
     "probabilistic, em": Method(
         "ProbabilisticPCA", {"method": "em"}, {"tol": 1e-14}, allows_missing=True, from_covariance=False
     ),
@@ -66,7 +77,9 @@ METHODS = {
     ),
     "sparse, cardinality": Method("SparsePCA", {"nonzeros": 3}, one_feature={"nonzeros": 1}),
     "sparse, regression": Method("SparsePCA", {"formulation": "regression", "alpha": 20.0}, {"tol": 1e-10}),
-    "sparse, dictionary": Method("SparsePCA", {"formulation": "dictionary", "alpha": 2.0}, {"tol": 1e-10}),
+    "sparse, dictionary": Method(
+        "SparsePCA", {"formulation": "dictionary", "alpha": 2.0}, {"tol": 1e-10}, at_most_rank=False
+    ),
     "sparse, constrained": Method("SparsePCA", {"formulation": "constrained", "bound": 1.5}, {"tol": 1e-10}),
     "cca": Method(
         "SparseCCA", {"alpha_x": 0.05, "alpha_y": 0.05}, {"tol": 1e-10}, two_tables=True, from_covariance=False

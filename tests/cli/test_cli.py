@@ -8,11 +8,13 @@ import subprocess
 import sys
 import tomllib
 
+import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, load
-from princomp.cli.methods import methods
+from princomp.cli.methods import Method, methods
 from princomp.datasets import load_tobamovirus, load_wine, make_height_weight
 from running import princomp
 
@@ -375,6 +377,36 @@ def test_two_sides_need_names(tmp_path):
     done = princomp("fit", "table.npy", "--method", "cca", "--other", "x1", cwd=tmp_path)
     assert done.returncode == 3
     assert "table.npy: The data have no column names, which --other needs" in done.stderr
+
+
+def test_options_of_one_name_mean_what_their_method_says(monkeypatch):
+    """A count for one method and a share for the other; the help has both."""
+    from princomp.cli import fit as command
+
+    def method(name, kind, text):
+        option = click.Option(["--size"], type=kind, help=text)
+        return Method(name=name, estimator="PCA", summary=name, options=(option,))
+
+    both = [method("pca", click.IntRange(min=1), "A count."), method("other", click.FloatRange(0, 1), "A share.")]
+    monkeypatch.setattr(command, "methods", lambda: {each.name: each for each in both})
+
+    @click.command()
+    @command._with_methods
+    @click.option("--seed", default=0)
+    @click.pass_context
+    def show(ctx, method, **options):
+        found = command._parameters(ctx, command.methods()[method], {"components": 2, **options})
+        click.echo(repr(found["size"]))
+
+    def said(*words):
+        return CliRunner().invoke(show, words).output
+
+    assert "pca: A count. other: A share." in said("--help")
+    assert said("--size", "3") == "3\n"
+    assert said("--size", "0.5", "--method", "other") == "0.5\n"
+    assert said("--method", "other") == "None\n"
+    assert "Invalid value for '--size': '0.5' is not a valid integer range." in said("--size", "0.5")
+    assert "3.0 is not in the range 0<=x<=1." in said("--size", "3", "--method", "other")
 
 
 def test_options_of_another_method_are_refused(wine):

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 import princomp
-from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA, report
+from methods import METHODS
+from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparsePCA, report
 from princomp.data.memory import MemoryRows
 from princomp.estimators.description import (
     Column,
@@ -40,22 +41,20 @@ GAPS = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
 ROTATION = np.array([[0.0, 1.0], [1.0, 0.0]])
 SECOND = ["a", "b", "c"]  # of the other side
 
-# name: (estimator, what it is fitted to); those with an array among their parameters are the hardest to show
-CASES = {
-    "PCA": (PCA(2), "data"),
+# name: (estimator, what it is fitted to): every method, and what is harder to show, as arrays among parameters are
+CASES = {name: (method.make(), "two sides" if method.two_tables else "data") for name, method in METHODS.items()}
+for _name, _method in METHODS.items():
+    if _method.from_covariance:
+        CASES[f"{_name}, covariance"] = (_method.make(), "covariance of 40")
+CASES |= {
+    "ProbabilisticPCA, gaps": (ProbabilisticPCA(2), "gaps"),
     "PCA, covariance": (PCA(2), "covariance"),
-    "PCA, optimize": (PCA(2, solver="optimize", random_state=0), "data"),
-    "ProbabilisticPCA": (ProbabilisticPCA(2), "gaps"),
     "ProbabilisticPCA, covariance": (ProbabilisticPCA(2), "covariance"),
-    "ProbabilisticPCA, covariance, n": (ProbabilisticPCA(2), "covariance of 40"),
     "ProbabilisticPCA, array": (ProbabilisticPCA(2, rotation=ROTATION), "data"),
-    "ProbabilisticPCAMixture": (ProbabilisticPCAMixture(2, random_state=0), "data"),
     "ProbabilisticPCAMixture, gaps": (ProbabilisticPCAMixture(1, n_clusters=3, random_state=0), "gaps"),
-    "SparsePCA": (SparsePCA(2, nonzeros=2), "data"),
-    "SparsePCA, covariance": (SparsePCA(2, nonzeros=2, certify=True), "covariance"),
+    "SparsePCA, proved": (SparsePCA(2, nonzeros=2, certify=True), "covariance"),
     "SparsePCA, array": (SparsePCA(2, formulation="regression", alpha=np.array([1.0, 2.0])), "data"),
     "SparsePCA, groups": (SparsePCA(2, nonzeros=1, groups=np.array([0, 0, 1, 1, 1])), "data"),
-    "SparseCCA": (SparseCCA(2), "two sides"),
 }
 
 
@@ -124,19 +123,19 @@ def test_no_estimator_and_no_way_to_fit_it_is_missing():
 
 
 def test_features_without_names_are_counted():
-    assert describe(fitted("PCA", named=False)[0]).loadings["feature"] == ("x0", "x1", "x2", "x3", "x4")
-    found = describe(fitted("SparseCCA", named=False)[0])
+    assert describe(fitted("pca, eigh", named=False)[0]).loadings["feature"] == ("x0", "x1", "x2", "x3", "x4")
+    found = describe(fitted("cca", named=False)[0])
     assert [(side.named, side.features[0]) for side in found.sides] == [(False, "x0"), (False, "y0")]
 
 
 def test_loadings_as_a_file():
     """A row for each feature, of each group or side."""
-    mixture, _ = fitted("ProbabilisticPCAMixture")
+    mixture, _ = fitted("mixture")
     found = describe(mixture).loadings
     assert list(found) == ["group", "feature", "component_1", "component_2"]
     assert list(zip(found["group"], found["feature"], strict=True))[4:6] == [(1, "z"), (2, "v")]
     np.testing.assert_array_equal(found["component_2"], mixture.components_[:, 1].ravel())
-    cca, _ = fitted("SparseCCA")
+    cca, _ = fitted("cca")
     found = describe(cca).loadings
     assert list(zip(found["side"], found["feature"], strict=True))[4:6] == [("x", "z"), ("y", "a")]
     np.testing.assert_array_equal(found["component_1"], [*cca.x_weights_[:, 0], *cca.y_weights_[:, 0]])
@@ -207,6 +206,27 @@ def test_a_new_method_is_shown_by_what_it_says():
         "half    features  largest members",
         "   1           2  x0 +1.00, x1 +1.00",
     ]
+
+
+class Silent(Halves):
+    """The same, with nothing to say but how many scores there are."""
+
+    _describe = Described._describe
+    _describe_scores = Described._describe_scores
+
+    def get_feature_names_out(self):
+        return ["silent0", "silent1"]
+
+
+def test_a_method_without_components_and_variances_is_shown_too():
+    from princomp.cli.show import component_table
+
+    model = Silent().fit(X)
+    found = describe(model)
+    assert component_table(found).split() == ["component", "1", "2"]
+    assert found.loadings == {}
+    assert [section.name for section in collect(model, X).sections] == ["scores"]
+    assert component_table(replace(found, lines=())) == ""
 
 
 @pytest.mark.parametrize("part", ["cli", "report"])

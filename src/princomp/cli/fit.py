@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 # All that a fit may write.
 FILES = [
     "config.toml",
-    "imputed.csv",
     "loadings.csv",
     "model.princomp",
     "report.html",
     "scores.csv",
     "scores.parquet",
     "summary.json",
+    *dict.fromkeys(name for method in methods().values() for name in method.files),
 ]
 COLOURS = 12  # a text column with more values than this colours nothing
 EXTRAS = {"pyarrow": "io", "jinja2": "report"}
@@ -56,15 +56,25 @@ EXTRAS = {"pyarrow": "io", "jinja2": "report"}
 
 def _with_methods(command: Callable[..., None]) -> Callable[..., None]:
     """Add ``--method`` and the options of all methods."""
-    seen: dict[str, click.Option] = {}
+    of_name: dict[str, dict[str, click.Option]] = {}
     for method in methods().values():
         for option in (*method.options, *method.reading):
-            seen.setdefault(str(option.name), option)
+            of_name.setdefault(str(option.name), {})[method.name] = option
     # Click collects options from the last to the first, in this attribute.
-    command.__click_params__ += reversed(seen.values())  # type: ignore[attr-defined]
+    command.__click_params__ += reversed([*map(_one_option, of_name.values())])  # type: ignore[attr-defined]
     kinds = "; ".join(f"{method.name}: {method.summary}" for method in methods().values())
     choice = click.Choice(list(methods()))
     return click.option("--method", type=choice, default="pca", show_default=True, help=f"{kinds}.")(command)
+
+
+def _one_option(by_method: dict[str, click.Option]) -> click.Option:
+    """Return the option that stands for those of one name. Where types differ it takes any text: see `_parameters`."""
+    first, *others = by_method.values()
+    if all(option is first for option in others):
+        return first
+    meanings = " ".join(f"{method}: {option.help}" for method, option in by_method.items())
+    one_type = len({repr(option.type) for option in by_method.values()}) == 1
+    return click.Option(first.opts, type=first.type if one_type else str, help=meanings)
 
 
 @click.command()
@@ -157,7 +167,8 @@ def _parameters(ctx: click.Context, method: Method, options: dict[str, Any]) -> 
     k = options["components"]
     if not method.takes(k):
         raise click.UsageError(f"-k {k} is not for the method {method.name}, which takes {method.counts}.", ctx)
-    return {name: options[name] for name in own} | {"n_components": k, "random_state": options["seed"]}
+    given = {option.name: option.process_value(ctx, options[option.name]) for option in method.options}
+    return given | {"n_components": k, "random_state": options["seed"]}
 
 
 def _read(options: dict[str, Any], log: Log) -> Any:
@@ -258,8 +269,9 @@ def _write(
     from princomp import report, save
 
     save(estimator, place.path("model.princomp"))
-    with place.path("loadings.csv").open("wb") as file:
-        write_table(file, found.loadings, raw=options["raw_csv"])
+    if found.loadings:
+        with place.path("loadings.csv").open("wb") as file:
+            write_table(file, found.loadings, raw=options["raw_csv"])
     kind = options["scores"]
     with place.path(f"scores.{kind}").open("wb") as file:
         write_table(file, score_columns(rows, scores), kind=kind, raw=options["raw_csv"])

@@ -1,4 +1,4 @@
-"""Options that commands share: sizes, counts of components, a configuration file."""
+"""Options that commands or methods share: sizes, counts of components, a configuration file."""
 
 import json
 import re
@@ -124,3 +124,17 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="Say only what y
 force_option = click.option("--force", is_flag=True, help="Replace results that are there.")
 raw_option = click.option("--raw-csv", is_flag=True, help="Leave texts that look like formulae as they are.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+
+# Parameters that several methods have
+
+SCALE = click.Option(["--scale"], is_flag=True, default=None, help="Divide columns by their standard deviation.")
+CENTER = click.Option(
+    ["--center/--no-center"], default=None, help="Subtract the mean (default), or leave the data as they are."
+)
+TOL = click.Option(["--tol"], type=click.FloatRange(min=0), help="Bound on the residual of the certificate.")
+MAX_ITER = click.Option(["--max-iter"], type=click.IntRange(min=1), help="Bound on iterations.")
+
+
+def several(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[str] | None:
+    """Return what was given, once or more often; None if it was not."""
+    return list(value) or None

@@ -26,7 +26,7 @@ def component_table(found: Description, most: int = 10) -> str:
     from princomp.estimators.description import Loadings
 
     loadings = [section for section in found.sections if isinstance(section, Loadings)]
-    n_rows = len(found.lines[0].values)
+    n_rows = len(found.lines[0].values) if found.lines else 0
     columns = [_column(column, most) for column in found.lines] + [_largest(each, most) for each in loadings]
     lines = ["  ".join(cells).rstrip() for cells in zip(*columns)]
     if n_rows > most:

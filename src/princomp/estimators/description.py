@@ -233,7 +233,7 @@ def usual_description(estimator: Any, **facts: Any) -> Description:
     counts = [("features", count(len(features)))] if features else []
     counts += [] if k is None else [("components", count(k))]
     sections: list[Table | Loadings | Literal["scores"]] = ["scores"]
-    lines: tuple[Column, ...] = ()
+    lines: tuple[Column, ...] = () if k is None else (Column("component", np.arange(1, k + 1), "count"),)
     if variance is not None and ratio is not None and len(ratio):
         counts.append(("of the variance", percent(float(np.sum(ratio, dtype=np.float64)))))
         table, lines = _variances(variance, ratio)
@@ -245,7 +245,7 @@ def usual_description(estimator: Any, **facts: Any) -> Description:
     return replace(
         found,
         counts=tuple(counts),
-        summary=_held(ratio) if lines else "",
+        summary=_held(ratio) if len(lines) > 1 else "",
         notes=_arbitrary(getattr(estimator, "n_components_", None), getattr(estimator, "rank_", None)),
         sections=tuple(sections),
         lines=lines,
@@ -363,7 +363,7 @@ def _arbitrary(k: int | None, rank: int | None) -> tuple[str, ...]:
 def _computation(estimator: Any, steps: Any, status: Status | None) -> tuple[str, ...]:
     """Return sentences on how the answer was found."""
     sentences = []
-    for what in ("solver", "method"):
+    for what in ("formulation", "solver", "method"):
         if (name := getattr(estimator, f"{what}_", None)) is not None:
             taken = f", {count(int(steps), 'step')}" if isinstance(steps, Integral) else ""
             sentences.append(f"{what.capitalize()} “{name}”{taken}.")

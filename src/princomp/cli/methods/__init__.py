@@ -36,8 +36,10 @@ class Method:
         Further options, which are no parameters of the class but for ``sides``.
     sides : callable or None
         ``sides(rows, options)`` returns what ``fit`` is given, if that is not the rows alone.
+    files : tuple of str
+        Names of the further tables that the method may write.
     tables : callable or None
-        ``tables(estimator, rows)`` returns further tables to write: columns by name, by the name of the file.
+        ``tables(estimator, rows)`` returns some of these: columns by name, by the name of the file.
     notes : callable or None
         ``notes(rows)`` returns what the reader of the results should know of the data, in sentences.
     """
@@ -52,6 +54,7 @@ class Method:
     at_most_rank: bool = True  # no more components than rows or features
     reading: tuple[click.Option, ...] = ()
     sides: Callable[[Any, Mapping[str, Any]], tuple[Any, ...]] | None = None
+    files: tuple[str, ...] = ()
     tables: Callable[[Any, Any], dict[str, dict[str, Any]]] | None = None
     notes: Callable[[Any], list[str]] | None = None
 

@@ -8,10 +8,7 @@ import click
 
 from princomp._text import listed
 from princomp.cli.methods import Method
-from princomp.cli.methods.pca import METHOD as PCA
-from princomp.cli.methods.sparse import several
-
-SHARED = ("tol", "max_iter")
+from princomp.cli.options import MAX_ITER, TOL, several
 
 
 def sides(rows: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -44,7 +41,8 @@ METHOD = Method(
     options=(
         click.Option(["--alpha-x"], type=click.FloatRange(min=0), help="Weight of the penalty on the first side."),
         click.Option(["--alpha-y"], type=click.FloatRange(min=0), help="Weight of the penalty on the other side."),
-        *(option for option in PCA.options if option.name in SHARED),
+        TOL,
+        MAX_ITER,
     ),
     components=1,
     reading=(

@@ -4,8 +4,7 @@ import click
 
 from princomp.cli.methods import Method
 from princomp.cli.methods.probabilistic import METHOD as PROBABILISTIC
-
-SHARED = ("n_init", "tol", "max_iter")
+from princomp.cli.options import MAX_ITER, TOL
 
 METHOD = Method(
     name="mixture",
@@ -15,9 +14,12 @@ METHOD = Method(
         click.Option(
             ["--groups", "--n-clusters", "n_clusters"], type=click.IntRange(min=1), help="How many groups. [default: 2]"
         ),
-        *(option for option in PROBABILISTIC.options if option.name in SHARED),
+        click.Option(["--n-init"], type=click.IntRange(min=1), help="Starts, of which the best is kept. [default: 5]"),
+        TOL,
+        MAX_ITER,
     ),
     components=2,
+    files=PROBABILISTIC.files,
     tables=PROBABILISTIC.tables,
     notes=PROBABILISTIC.notes,
 )

@@ -5,9 +5,7 @@ from typing import Any
 import click
 
 from princomp.cli.methods import Method
-from princomp.cli.methods.pca import METHOD as PCA
-
-SHARED = ("scale", "tol", "max_iter")
+from princomp.cli.options import MAX_ITER, SCALE, TOL
 
 
 def tables(estimator: Any, rows: Any) -> dict[str, dict[str, Any]]:
@@ -45,7 +43,9 @@ METHOD = Method(
     estimator="ProbabilisticPCA",
     summary="a Gaussian model; cells may be missing and are filled in",
     options=(
-        *(option for option in PCA.options if option.name in SHARED),
+        SCALE,
+        TOL,
+        MAX_ITER,
         click.Option(
             ["--n-init"],
             type=click.IntRange(min=1),
@@ -53,6 +53,7 @@ METHOD = Method(
         ),
     ),
     choices=("ard", "bic", "evidence", "held-out"),
+    files=("imputed.csv",),
     tables=tables,
     notes=notes,
 )

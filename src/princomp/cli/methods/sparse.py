@@ -6,14 +6,7 @@ from typing import Any
 import click
 
 from princomp.cli.methods import Method
-from princomp.cli.methods.pca import METHOD as PCA
-
-SHARED = ("scale", "center", "tol", "max_iter")
-
-
-def several(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[str] | None:
-    """Return what was given, once or more often; None if it was not."""
-    return list(value) or None
+from princomp.cli.options import CENTER, MAX_ITER, SCALE, TOL, several
 
 
 @dataclass(frozen=True)
@@ -71,7 +64,10 @@ METHOD = Sparse(
         click.Option(["--ridge"], type=click.FloatRange(min=0), help='For "regression".'),
         click.Option(["--bound"], type=click.FloatRange(min=1), help='For "constrained": on the l1 norm.'),
         click.Option(["--nonnegative"], is_flag=True, default=None, help="No negative loadings."),
-        *(option for option in PCA.options if option.name in SHARED),
+        SCALE,
+        CENTER,
+        TOL,
+        MAX_ITER,
     ),
     at_most_rank=False,
 )
