@@ -161,7 +161,7 @@ def test_a_field_added_to_a_nested_class_has_its_default(name, monkeypatch, obse
         newer = [each for each in objects_in(vars(again), []) if type(each) is schema.OBJECTS[name]]
         assert all(each.added == 0.25 for each in newer)
         held += len(newer)
-        if hasattr(again, "components_") and file in MADE:
+        if hasattr(again, "result_") and file in MADE:
             close(facts(again, data_of(file, again))["scores"], expected_of(file)["scores"])
     assert held > 0
     observe("N10", f"a field added to {name}", f"{len(FILES)} old files load, with its default")

@@ -1,16 +1,20 @@
-"""Writes the model files of this folder, and the numbers that they must give: ``python tests/golden/make.py``.
+"""Writes the model files of this folder, and the numbers that they must give.
 
-There is one for each estimator and each way to fit it that leaves other attributes or other objects. They are kept as
+    PYTHONPATH=tests python tests/golden/make.py
+
+There is one for each method, and for each way to fit it that leaves other attributes or other objects. They are kept as
 they were written, each by the version of its day (``written_by`` in its manifest): a file that is there is not written
 again, and what a later version adds to attributes or objects gets a file of its own, under a new name. ``pca-1`` is
 older than this script. The number at the end of a name is the version of the format.
 """
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 
+from methods import METHODS
 from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA, save
 from princomp.data.memory import MemoryRows
 from princomp.losses import Huber, Squared
@@ -35,6 +39,10 @@ PLACES = ((0, 1), (2, 3, 4))  # of features, in two groups
 
 # name: (estimator, data), data being X, or X and Y, or none for an estimator without a fit
 MODELS = {
+    re.sub(", | ", "-", name): (method.make(), (X, Y) if method.two_tables else (X,))
+    for name, method in METHODS.items()
+}
+MODELS |= {
     "pca-eigh": (PCA(2, solver="eigh", scale=True, whiten=True), (X,)),
     "pca-svd-float32": (PCA(3, solver="svd"), (X.astype(np.float32),)),
     "pca-krylov": (PCA(2, solver="krylov", random_state=0), (X,)),
@@ -89,7 +97,7 @@ def facts(model, given):
         "class": type(model).__name__,
         "parameters": {name: value for name, value in parameters.items() if is_plain(value)},
     }
-    if not hasattr(model, "components_"):
+    if not hasattr(model, "result_"):
         return found
     attributes = {name: value for name, value in vars(model).items() if name not in parameters}
     certificate, result = model.certificate_, model.result_
