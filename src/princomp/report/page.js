@@ -285,7 +285,7 @@ show.density = (name, { axes, limits, cells, counts, panels }) => {
 };
 
 show.loadings = (name, { features, heatMap, marks, axis: what, bars, ...packed }) => {
-  const end = name.slice("loadings".length);
+  const end = name.replace(/^loadings/, ""); // as the template does
   const weights = packed.weights.map(unpack); // by component
 
   // Features stand at numbers, not at their names: names may be equal.
