@@ -59,8 +59,7 @@ class DaskRows(Rows):
 
     def block(self, i: int) -> Array:
         """Return block i, computed and brought here."""
-        block: Array = self._array.blocks[i].compute()
-        return block
+        return self._array.blocks[i].compute()
 
     def reduce(
         self,

@@ -115,8 +115,7 @@ class MemoryRows(Rows):
 
     def block(self, i: int) -> Array:
         """Return a view of block i."""
-        view: Array = self._array[self.rows(i)]
-        return view
+        return self._array[self.rows(i)]
 
     def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:
         """Return a centred copy of half the size, if it is small beside the memory that is left."""

@@ -187,8 +187,7 @@ class Rows(ABC):
     def gather(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any) -> Array:
         """Return what `map` does as a NumPy array here, whatever the storage: for answers that are small."""
         if self.local:
-            array: Array = self.map(fn, *state, width=width, dtype=dtype)
-            return array
+            return self.map(fn, *state, width=width, dtype=dtype)
         return np.concatenate(self.reduce(_listed, fn, *state, combine=operator.add)).astype(dtype, copy=False)
 
     def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:

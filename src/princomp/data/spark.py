@@ -311,8 +311,7 @@ class SparkRows(Rows):
 
     def block(self, i: int) -> Array:
         """Return block i, computed and brought here."""
-        block: Array = self.reduce(_itself, blocks=[i])
-        return block
+        return self.reduce(_itself, blocks=[i])
 
     def reduce(
         self,

@@ -79,8 +79,7 @@ def _gram_apply(block: Any, V: Array, along: Array, scores: Array | None = None)
         if scores is not None:
             scores[:] = found
         return block.T @ found, found.sum(axis=0)
-    both: tuple[Array, Array] = fast.sparse_gram(block, V, along, scores)
-    return both
+    return fast.sparse_gram(block, V, along, scores)
 
 
 class CenteredSparse:

@@ -86,16 +86,14 @@ def _scatter(block: Any, rows: slice, w: Array) -> tuple[Array, Array]:
 
 
 def _gram(block: Any, rows: slice) -> Array:
-    product: Array = block.T @ block
-    return product
+    return block.T @ block
 
 
 def _gram_apply(block: Any, rows: slice, V: Array) -> Array:
     if isinstance(block, np.ndarray):
         # Long rows times long rows: BLAS is up to twice as fast on this form of it as on block.T @ (block @ V).
         return ((V.T @ block.T) @ block).T
-    product: Array = block.gram_apply(V)
-    return product
+    return block.gram_apply(V)
 
 
 def _gram_apply_and_scores(block: Any, rows: slice, V: Array) -> tuple[Array, Array, Array]:
@@ -108,15 +106,13 @@ def _gram_apply_and_scores(block: Any, rows: slice, V: Array) -> tuple[Array, Ar
 
 
 def _apply(block: Any, rows: slice, V: Array) -> Array:
-    product: Array = block @ V
-    return product
+    return block @ V
 
 
 def _apply_transpose(block: Any, rows: slice, U: Array) -> Array:
     if isinstance(block, np.ndarray):
         return (U[rows].T @ block).T  # in Fortran order, which LAPACK works on in place
-    product: Array = block.T @ U[rows]
-    return product
+    return block.T @ U[rows]
 
 
 def _pick(block: Any, rows: slice, wanted: Array) -> Array:
@@ -275,14 +271,12 @@ def _signature(mean: Array, weighted: Array, squares: Array, n: int) -> Signatur
 
 
 def _weighted_sums(block: Any, rows: slice) -> Array:
-    sums: Array = row_weights(rows) @ block
-    return sums
+    return row_weights(rows) @ block
 
 
 def weighted_sums(X: Centered) -> Array:
     """Return the weighted sums (p,) of the signature of X, in one pass."""
-    sums: Array = X.reduce(_weighted_sums)
-    return sums
+    return X.reduce(_weighted_sums)
 
 
 def signature(rows: Rows) -> Signature:
@@ -337,15 +331,13 @@ def scores(X: Centered, V: Array, dtype: Any = np.float64) -> Array:
 
 def apply_transpose(X: Centered, U: Array) -> Array:
     """Return X' U, (p, k)."""
-    product: Array = X.reduce(_apply_transpose, U.astype(np.float32) if X.single else U)
-    return product
+    return X.reduce(_apply_transpose, U.astype(np.float32) if X.single else U)
 
 
 def gram_apply(X: Centered, V: Array) -> Array:
     """Return X'(X V), (p, k), in one pass; the mean of X must be that of its rows, or none."""
     V = V.astype(np.float32) if X.single else V
-    product: Array = X.reduce(_gram_apply, V, tile_rows=X.tile_rows(V.shape[1]))
-    return product
+    return X.reduce(_gram_apply, V, tile_rows=X.tile_rows(V.shape[1]))
 
 
 def gram_apply_and_scores(X: Centered, V: Array) -> tuple[Array, Array, Array]:
@@ -356,8 +348,7 @@ def gram_apply_and_scores(X: Centered, V: Array) -> tuple[Array, Array, Array]:
 
 def scatter(X: Centered) -> Array:
     """Return X'X, (p, p)."""
-    gram: Array = X.reduce(_gram, tile_rows=GRAM_ROWS)
-    return gram
+    return X.reduce(_gram, tile_rows=GRAM_ROWS)
 
 
 def row_gram(X: Centered) -> Array:
@@ -383,8 +374,7 @@ def _block_to_multiply(X: Centered, j: int, rows: slice) -> Any:
 
 
 def _apply_block(block: Any, rows: slice, other: Array) -> Array:
-    product: Array = block @ other.T if isinstance(block, np.ndarray) else block.cross(other)
-    return product
+    return block @ other.T if isinstance(block, np.ndarray) else block.cross(other)
 
 
 # Where cells are missing.

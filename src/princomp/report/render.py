@@ -40,7 +40,7 @@ def render(content: Content) -> str:
     >>> "<title>&lt;b&gt;</title>" in page
     True
     """
-    page: str = template().render(
+    return template().render(
         content=content,
         sections=[(SECTIONS[type(section)][0], section) for section in content.sections],
         points=count(POINTS),
@@ -50,7 +50,6 @@ def render(content: Content) -> str:
         script=_text("page.js"),
         data=json_for_script(_data(content)),
     )
-    return page
 
 
 @cache
