@@ -72,7 +72,7 @@ def transform(model: str, data: str, output: str, quiet: bool, force: bool, **op
 
 def _sides(estimator: Any, rows: Any, log: Log) -> list[Any]:
     """Return the columns that the model takes; those of a second side if they are there."""
-    from princomp.data.columns import columns
+    from princomp.data.wrapped import columns
     from princomp.estimators.description import describe
 
     first, *others = describe(estimator).sides

@@ -19,6 +19,9 @@ from princomp.data.outputs import Outputs, Together
 BLOCK_BYTES = 32 * 2**20
 LEAST_ROWS = 32  # of very long rows: a product with fewer would be larger than the block itself
 
+Function = Callable[..., Any]  # of a block, its row numbers and some state
+Merge = Callable[[Any, Any], Any]  # of two parts of a sum
+
 
 def add(total: Any, part: Any) -> Any:
     """Add an array, or a tuple of arrays, into ``total`` in place."""
@@ -61,7 +64,7 @@ def itself(block: Any, rows: slice) -> Any:
     return block
 
 
-def _listed(block: Any, rows: slice, fn: Callable[..., Any], *state: Any) -> list[Array]:
+def listed_part(block: Any, rows: slice, fn: Function, *state: Any) -> list[Array]:
     """Return a list of one part: lists are put together without copying what is in them."""
     return [fn(block, rows, *state)]
 
@@ -118,13 +121,7 @@ class Rows(ABC):
     def block(self, i: int) -> Any:
         """Return block i: an ndarray or a SciPy CSR array, never written to."""
 
-    def reduce(
-        self,
-        fn: Callable[..., Any],
-        *state: Any,
-        blocks: Iterable[int] | None = None,
-        combine: Callable[[Any, Any], Any] = add,
-    ) -> Any:
+    def reduce(self, fn: Function, *state: Any, blocks: Iterable[int] | None = None, combine: Merge = add) -> Any:
         """Return the sum of ``fn(block, rows, *state)`` over all blocks, or those listed, in a fixed order.
 
         ``fn`` is importable and pure; ``rows`` is the slice of global row numbers; it returns a fresh array or tuple
@@ -139,7 +136,7 @@ class Rows(ABC):
 
     def map(
         self,
-        fn: Callable[..., Any],
+        fn: Function,
         *state: Any,
         width: int | tuple[int, ...],
         dtype: Any,
@@ -184,11 +181,11 @@ class Rows(ABC):
                 pass
         return out.answer()
 
-    def gather(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any) -> Array:
+    def gather(self, fn: Function, *state: Any, width: int, dtype: Any) -> Array:
         """Return what `map` does as a NumPy array here, whatever the storage: for answers that are small."""
         if self.local:
             return self.map(fn, *state, width=width, dtype=dtype)
-        return np.concatenate(self.reduce(_listed, fn, *state, combine=operator.add)).astype(dtype, copy=False)
+        return np.concatenate(self.reduce(listed_part, fn, *state, combine=operator.add)).astype(dtype, copy=False)
 
     def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:
         """Return rows for work in single precision, and whether they are centred and scaled already.

@@ -16,7 +16,7 @@ SHARED = ("tol", "max_iter")
 
 def sides(rows: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return the columns of X, and those that ``--other`` names."""
-    from princomp.data.columns import columns
+    from princomp.data.wrapped import columns
 
     if options["other"] is None:
         raise click.UsageError("The method cca needs --other COLUMN, the columns of the other side.")
