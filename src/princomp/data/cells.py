@@ -13,8 +13,6 @@ from princomp._typing import Array
 from princomp.data.reading import DataError, naming
 
 PIECE_BYTES = 4 * 2**20
-LONGEST_LINE = 64 * 2**20  # or a 32nd of the memory that may be used: cells of one digit take that much more
-LEAST_LINE = 2**16  # but this is always read
 NEWLINE, QUOTE = 10, 34
 
 _WORDS = ("NA", "N/A", "#N/A", "<NA>", "NaN", "null", "None")
@@ -229,10 +227,3 @@ def as_truths(cells: Any) -> Array | None:
     if not (true | false | missing).all():
         return None
     return np.where(missing, np.nan, true)
-
-
-def like_numbers(cells: Any) -> Any:
-    """Tell, for each cell, whether it looks like a number to people."""
-    import pyarrow.compute as pc
-
-    return pc.match_substring_regex(cells, f"^(?:{LIKE_NUMBER})$")

@@ -10,8 +10,6 @@ import numpy as np
 from princomp._text import listed, shown
 from princomp._typing import Array
 from princomp.data.cells import (
-    LEAST_LINE,
-    LONGEST_LINE,
     MISSING,
     NEWLINE,
     NO_NUMBER,
@@ -73,7 +71,6 @@ class _Table:
 
     def __init__(self, sources: Sequence[Source], request: Request, delimiter: str | None) -> None:
         self.sources, self.request = sources, request
-        self.longest = max(LEAST_LINE, min(LONGEST_LINE, request.limit // 32))
         self.notes: list[str] = []
         self.delimiter, self.short = _layout(sources[0], request, delimiter)
         self.decimal_comma = (request.decimal or _decimal_mark(sources, self.delimiter)) == ","
@@ -167,7 +164,7 @@ class _Table:
 
     def _all_pieces(self, raw: Any, source: Source) -> Iterator[Piece]:
         """Yield the records of one file, its header too, but not the line that tells Excel the delimiter."""
-        for piece in pieces(plain(raw), source.name, self.delimiter, self.longest):
+        for piece in pieces(plain(raw), source.name, self.delimiter, self.request.longest_line):
             said = SEP_LINE.match(piece.text) if piece.line == 1 else None
             yield piece.after(said.end()) if said else piece
 

@@ -31,9 +31,14 @@ def checked(array: Any, what: str = "X") -> Array:
         raise TypeError(f"{what} is a np.matrix, whose products differ from an array's: pass np.asarray({what}).")
     if hasattr(array, "tocsr"):
         raise TypeError(f"{what} is a sparse matrix, which is not taken here: put sparse parts together with vstack.")
-    given, array = array, _as_array(array, what)
+    given = array
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise ValueError(f"{what} cannot be read as an array; have its rows the same length? ({error})") from error
     if array.ndim == 0 and array.dtype.kind not in "fiubc":
-        raise TypeError(f"{what} is {_named(given)}, not a table of numbers. {_instead(given, what)}")
+        named = "None" if given is None else f"a {type(given).__name__}"
+        raise TypeError(f"{what} is {named}, not a table of numbers. {_instead(given, what)}")
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what} has dtype {array.dtype}.")
     if array.dtype.kind == "O":
@@ -46,17 +51,6 @@ def checked(array: Any, what: str = "X") -> Array:
             f"it has a single feature or {what}.reshape(1, -1) if it is a single sample."
         )
     return array
-
-
-def _as_array(given: Any, what: str) -> Array:
-    try:
-        return np.asarray(given)
-    except ValueError as error:
-        raise ValueError(f"{what} cannot be read as an array; have its rows the same length? ({error})") from error
-
-
-def _named(given: Any) -> str:
-    return "None" if given is None else f"a {type(given).__name__}"
 
 
 def _instead(given: Any, what: str) -> str:

@@ -13,6 +13,8 @@ from princomp._text import shown
 
 # Data of this size are kept in memory (or of a quarter of the memory that may be used, if that is less).
 KEPT_BYTES = 256 * 2**20
+LONGEST_LINE = 64 * 2**20  # or a 32nd of the memory that may be used: cells of one digit take that much more
+LEAST_LINE = 2**16  # but this is always read
 
 
 class DataError(ValueError):
@@ -36,6 +38,11 @@ class Request:
     def kept(self) -> int:
         """Return how many bytes of data may stay in memory."""
         return min(KEPT_BYTES, self.limit // 4)
+
+    @property
+    def longest_line(self) -> int:
+        """Return how many bytes one line of text may have."""
+        return max(LEAST_LINE, min(LONGEST_LINE, self.limit // 32))
 
     def require(self, size: int, what: str) -> None:
         """Raise MemoryError if ``size`` bytes for ``what`` are over the limit."""
