@@ -2,9 +2,9 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -41,14 +41,14 @@ class _SharedLimit:
         self._inside = 0
         self._limit: Any = None
 
-    def enter(self) -> None:
+    def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
                 self._limit = _blas().limit(limits=1)
                 self._limit.__enter__()
             self._inside += 1
 
-    def leave(self) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
@@ -59,14 +59,9 @@ class _SharedLimit:
 _single = _SharedLimit()
 
 
-@contextmanager
-def single_blas_thread() -> Iterator[None]:
+def single_blas_thread() -> AbstractContextManager[None]:
     """Limit BLAS to one thread inside the block (safe to nest, also across Python threads)."""
-    _single.enter()
-    try:
-        yield
-    finally:
-        _single.leave()
+    return _single
 
 
 def ordered_map(fn: Callable[[Any], T], items: Iterable[Any], count: int) -> Generator[T, None, None]:

@@ -34,7 +34,7 @@ from princomp.cli.options import (
     reading_options,
 )
 from princomp.cli.show import Log, component_table, tell
-from princomp.cli.tables import write_table
+from princomp.cli.tables import sample_column, write_table
 
 if TYPE_CHECKING:
     from princomp.estimators.description import Description, Scores
@@ -236,10 +236,7 @@ def _fitted(
 
 def score_columns(rows: Any, scores: Scores) -> dict[str, Any]:
     """Return the columns of a table of scores: sample, labels, components."""
-    import numpy as np
-
-    n = rows.shape[0]
-    columns: dict[str, Any] = {"sample": np.arange(1, n + 1) if rows.sample_names is None else rows.sample_names}
+    columns = sample_column(rows)
     for name, values in rows.labels.items():
         columns[f"{name} (label)" if name in ("sample", *scores.columns) else name] = values
     return columns | dict(scores.columns)
@@ -323,8 +320,5 @@ def _dry_run(rows: Any, method: Method, parameters: dict[str, Any], *, as_json: 
         click.echo(json.dumps(plan, indent=2))
         return
     sizes = {name[:-6]: f"{value / 2**20:.0f} MiB" for name, value in plan.items() if name.endswith("_bytes")}
-    click.echo(
-        f"{n} rows, {p} features; method {method.name}. Memory, about: "
-        + ", ".join(f"{k} {v}" for k, v in sizes.items())
-        + "."
-    )
+    memory = ", ".join(f"{name} {size}" for name, size in sizes.items())
+    click.echo(f"{n} rows, {p} features; method {method.name}. Memory, about: {memory}.")

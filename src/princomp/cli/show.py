@@ -62,12 +62,12 @@ class Log:
 
     def note(self, sentence: str) -> None:
         """Say something that the user should know, quiet or not."""
-        self._write(sentence)
+        tell(sentence, err=True)
 
     def tell(self, sentence: str) -> None:
         """Say how the work goes."""
         if not self._quiet:
-            self._write(sentence)
+            tell(sentence, err=True)
 
     @contextmanager
     def busy(self, sentence: str) -> Iterator[None]:
@@ -79,6 +79,3 @@ class Log:
 
         with Console(stderr=True).status(sentence):
             yield
-
-    def _write(self, sentence: str) -> None:
-        tell(sentence, err=True)

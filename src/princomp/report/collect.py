@@ -3,6 +3,7 @@
 import datetime
 import itertools
 import platform
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,6 @@ from princomp._typing import Array
 from princomp._version import __version__
 from princomp.estimators import description
 from princomp.estimators.description import Description, Groups, Parameter, Scores, Table, describe, describe_scores
-from princomp.report.words import shown
 
 # These bound the size of the page, whatever the size of the data.
 ROWS = 100  # of a chart, and of its table
@@ -30,6 +30,12 @@ BARS = 15  # features shown for one component
 FEATURES = 60  # in the heat map
 CATEGORIES = 12  # with a colour of their own
 LONGEST_SAMPLE = 40  # characters of a sample's name
+LONGEST = 120  # of any other
+
+# What would be invisible or break a line, turn the reading direction, or cannot be written as UTF-8.
+UNSHOWABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
 
 
 @dataclass(frozen=True)
@@ -166,6 +172,19 @@ def collect(
 
 
 # Words
+
+
+def shown(text: Any, longest: int = LONGEST) -> str:
+    r"""Return the text as the page shows it: shortened in the middle, control characters written out.
+
+    >>> shown("a\u202eb"), shown("x" * 1000, 9), shown("")
+    ('a\\u202eb', 'xxxxxx…xxx', '(empty)')
+    """
+    text = str(text)
+    if len(text) > longest:
+        tail = longest // 3
+        text = f"{text[: longest - tail]}…{text[-tail:]}"
+    return UNSHOWABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) if text.strip() else "(empty)"
 
 
 def _title(method: str, source: Any) -> str:

@@ -49,11 +49,15 @@ class Method:
     components: int = 10
     shares: bool = False
     choices: tuple[str, ...] = ()
-    at_most_rank: bool = True  # no more components than rows or features
+    at_most_rank: bool = True
     reading: tuple[click.Option, ...] = ()
     sides: Callable[[Any, Mapping[str, Any]], tuple[Any, ...]] | None = None
     tables: Callable[[Any, Any], dict[str, dict[str, Any]]] | None = None
     notes: Callable[[Any], list[str]] | None = None
+
+    def some(self, *names: str) -> list[click.Option]:
+        """Return the options of these names, for a method that has them too."""
+        return [option for option in self.options if option.name in names]
 
     @property
     def counts(self) -> str:
@@ -71,9 +75,14 @@ class Method:
         """Return the estimator with the options that were given."""
         import princomp
 
-        return getattr(princomp, self.estimator)(
-            **{name: value for name, value in options.items() if value is not None}
-        )
+        given = {name: value for name, value in options.items() if value is not None}
+        return getattr(princomp, self.estimator)(**given)
+
+
+def columns_option(name: str, help: str) -> click.Option:
+    """Return an option that may be given several times, a column each; None if it is not given."""
+    how: dict[str, Any] = {"metavar": "COLUMN", "multiple": True, "help": f"{help}; several times for several."}
+    return click.Option([name], callback=lambda ctx, param, value: list(value) or None, **how)
 
 
 @cache

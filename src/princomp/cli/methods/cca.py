@@ -7,11 +7,8 @@ from typing import Any
 import click
 
 from princomp._text import listed
-from princomp.cli.methods import Method
+from princomp.cli.methods import Method, columns_option
 from princomp.cli.methods.pca import METHOD as PCA
-from princomp.cli.methods.sparse import several
-
-SHARED = ("tol", "max_iter")
 
 
 def sides(rows: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -44,17 +41,9 @@ METHOD = Method(
     options=(
         click.Option(["--alpha-x"], type=click.FloatRange(min=0), help="Weight of the penalty on the first side."),
         click.Option(["--alpha-y"], type=click.FloatRange(min=0), help="Weight of the penalty on the other side."),
-        *(option for option in PCA.options if option.name in SHARED),
+        *PCA.some("tol", "max_iter"),
     ),
     components=1,
-    reading=(
-        click.Option(
-            ["--other"],
-            metavar="COLUMN",
-            multiple=True,
-            callback=several,
-            help="For cca: column of the other side, or a pattern such as 'gene_*'; several times for several.",
-        ),
-    ),
+    reading=(columns_option("--other", "For cca: column of the other side, or a pattern such as 'gene_*'"),),
     sides=sides,
 )

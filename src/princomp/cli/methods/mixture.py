@@ -5,8 +5,6 @@ import click
 from princomp.cli.methods import Method
 from princomp.cli.methods.probabilistic import METHOD as PROBABILISTIC
 
-SHARED = ("n_init", "tol", "max_iter")
-
 METHOD = Method(
     name="mixture",
     estimator="ProbabilisticPCAMixture",
@@ -15,7 +13,7 @@ METHOD = Method(
         click.Option(
             ["--groups", "--n-clusters", "n_clusters"], type=click.IntRange(min=1), help="How many groups. [default: 2]"
         ),
-        *(option for option in PROBABILISTIC.options if option.name in SHARED),
+        *PROBABILISTIC.some("n_init", "tol", "max_iter"),
     ),
     components=2,
     tables=PROBABILISTIC.tables,

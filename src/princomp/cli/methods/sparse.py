@@ -5,15 +5,8 @@ from typing import Any
 
 import click
 
-from princomp.cli.methods import Method
+from princomp.cli.methods import Method, columns_option
 from princomp.cli.methods.pca import METHOD as PCA
-
-SHARED = ("scale", "center", "tol", "max_iter")
-
-
-def several(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[str] | None:
-    """Return what was given, once or more often; None if it was not."""
-    return list(value) or None
 
 
 @dataclass(frozen=True)
@@ -47,20 +40,8 @@ METHOD = Sparse(
             ["--time-limit"], type=click.FloatRange(min=0, min_open=True), help="Seconds for the proof of a component."
         ),
         click.Option(["--node-limit"], type=click.IntRange(min=1), help="Subproblems for the proof of a component."),
-        click.Option(
-            ["--include"],
-            metavar="COLUMN",
-            multiple=True,
-            callback=several,
-            help="Feature forced into each component; several times for several.",
-        ),
-        click.Option(
-            ["--exclude"],
-            metavar="COLUMN",
-            multiple=True,
-            callback=several,
-            help="Feature that no component may use; several times for several.",
-        ),
+        columns_option("--include", "Feature forced into each component"),
+        columns_option("--exclude", "Feature that no component may use"),
         click.Option(["--alpha"], type=click.FloatRange(min=0), help="Weight of the penalty, instead of --nonzeros."),
         click.Option(["--alpha-share"], type=click.FloatRange(0, 1), help="The same as a share of the largest."),
         click.Option(
@@ -71,7 +52,7 @@ METHOD = Sparse(
         click.Option(["--ridge"], type=click.FloatRange(min=0), help='For "regression".'),
         click.Option(["--bound"], type=click.FloatRange(min=1), help='For "constrained": on the l1 norm.'),
         click.Option(["--nonnegative"], is_flag=True, default=None, help="No negative loadings."),
-        *(option for option in PCA.options if option.name in SHARED),
+        *PCA.some("scale", "center", "tol", "max_iter"),
     ),
     at_most_rank=False,
 )
