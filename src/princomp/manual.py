@@ -162,7 +162,6 @@ def _scatter(z: Any, *, covariance: bool, normalise: bool) -> tuple[Scatter, int
 
 
 def _weights(lambda1: Any, k: int) -> Array:
-    """Return one weight for each component."""
     alpha = np.ravel(np.asarray(lambda1, dtype=np.float64))
     if len(alpha) not in (1, k) or not (np.isfinite(alpha).all() and alpha.min() >= 0):
         raise ValueError(f"lambda1 must hold one number, or one for each of the {k} components, of at least 0.")
@@ -170,7 +169,6 @@ def _weights(lambda1: Any, k: int) -> Array:
 
 
 def _start(scatter: Scatter, k: int, x0: Any, y0: Any, p: int) -> Value:
-    """Return the value before the first step."""
     values, V = scatter.leading(k, np.random.default_rng(0))
     given = []
     for name, start in (("x0", x0), ("y0", y0)):

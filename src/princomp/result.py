@@ -102,14 +102,8 @@ class Certificate:
 
     def facts(self) -> dict[str, Any]:
         """Return what a program would like to know."""
-        return {
-            "residual": self.residual,
-            "tol": self.tol,
-            "scope": self.scope,
-            "dominant": self.dominant,
-            "holds": self.holds,
-            "sentence": str(self),
-        }
+        names = ("residual", "tol", "scope", "dominant", "holds")
+        return {name: getattr(self, name) for name in names} | {"sentence": str(self)}
 
     def verdict(self) -> str:
         """Say in one line whether the answer is certified."""

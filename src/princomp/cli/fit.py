@@ -264,7 +264,9 @@ def _write(
     used = {name: value for name, value in options.items() if name not in hidden and value != ()}
     place.path("config.toml").write_text(as_toml(used), encoding="utf-8")
     if options["report"]:
-        label = options["label"] or (colour_by(rows) if scores.groups is None else None)
+        label = options["label"] or None
+        if label is None and scores.groups is None:  # the first text column with few values colours the points
+            label = next((name for name, values in rows.labels.items() if len(set(values)) <= COLOURS), None)
         report.write(
             estimator,
             rows,
@@ -277,11 +279,6 @@ def _write(
             notes=notes,
             source=options["data"],
         )
-
-
-def colour_by(rows: Any) -> str | None:
-    """Return the column that colours points where none was asked for: the first text column with few values."""
-    return next((name for name, values in rows.labels.items() if len(set(values)) <= COLOURS), None)
 
 
 def as_numbers(texts: Any) -> Any:

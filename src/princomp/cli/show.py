@@ -36,7 +36,6 @@ def component_table(found: Description, most: int = 10) -> str:
 
 
 def _column(column: Column, most: int) -> list[str]:
-    """Return the name and the first numbers of a column, all of the same width."""
     form, least = {"count": ("d", 0), "number": (".4g", 10), "share": (".1%", 6)}[column.kind]
     width = max(least, len(column.name))
     return [f"{column.name:>{width}}", *(f"{number:{width}{form}}" for number in column.values[:most])]

@@ -60,7 +60,6 @@ def _header(stream: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any
 
 
 def _check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
-    """Raise DataError unless this is a matrix of numbers."""
     if dtype.kind not in "fiub":
         what = "Python objects, which are never loaded" if dtype.hasobject else f"{dtype}, not real numbers"
         raise DataError(f"{name} holds {what}: save a numeric array.")
@@ -79,7 +78,6 @@ def read_npz(files: Sequence[File], request: Request, member: str | None = None)
 
 
 def _matrix_of_npz(file: File, request: Request, member: str | None) -> Any:
-    """Return the matrix of a ``.npz`` file: an array, or a sparse one."""
     with file.open() as stream:
         try:
             with zipfile.ZipFile(stream) as archive, naming(file.name):

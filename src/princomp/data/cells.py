@@ -97,7 +97,6 @@ def _blocks(stream: IO[bytes], name: str, size: int) -> Iterator[bytes]:
 
 
 def _check_encoding(text: bytes, name: str, line: int) -> None:
-    """Raise DataError at the first byte that is not UTF-8."""
     if text.isascii():
         return
     try:

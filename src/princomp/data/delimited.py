@@ -88,7 +88,6 @@ class _Table:
         self.empty: set[int] = set()  # columns without name and cells
 
     def _name_columns(self, width: int) -> None:
-        """Give each column a name, with notes on what was guessed."""
         guessed = self.request.header is None
         if self.header is None:
             self.names = [str(j) for j in range(width)]
@@ -151,7 +150,6 @@ class _Table:
         return np.flatnonzero(self.kinds != TEXT)
 
     def _pieces(self, raw: Any, source: Source) -> Iterator[Piece]:
-        """Yield the records of one file after its header."""
         first = True
         for piece in self._all_pieces(raw, source):
             if first and len(records(piece)[1]):
@@ -169,7 +167,6 @@ class _Table:
             yield piece.after(said.end()) if said else piece
 
     def _header(self, source: Source) -> tuple[list[str] | None, int]:
-        """Return the header of a file (None without one) and the number of columns."""
         with source.open() as raw:
             for piece in self._all_pieces(raw, source):
                 if len(records(piece)[1]):
@@ -191,7 +188,6 @@ class _Table:
     # --- one piece ------------------------------------------------------------------------------------
 
     def _take(self, piece: Piece, source: Source) -> None:
-        """Take the records of a piece: numbers to the sink, text to the texts."""
         width = len(self.names)
         ends = rectangle(piece, width, source.name)
         if not len(ends):
@@ -214,7 +210,6 @@ class _Table:
         self.waiting = last_empty
 
     def _keep(self, values: Array, text_of: Callable[[str], Any]) -> None:
-        """Keep some rows: their numbers, and the text of each column that is gathered."""
         if self.held:
             self._count_up(values)
             self.sink.append(values)

@@ -46,7 +46,6 @@ def read_mtx(files: Sequence[File], request: Request) -> Rows:
 
 
 def _matrix_of_mtx(file: File, request: Request) -> Any:
-    """Return the matrix of a ``.mtx`` file: an array, or a sparse one."""
     header, values, found = None, np.empty((0, 0)), 0
     with file.open() as raw:
         for piece in pieces(plain(raw), file.name, b"\n", request.longest_line):
@@ -65,7 +64,6 @@ def _matrix_of_mtx(file: File, request: Request) -> Any:
 
 
 def _header(piece: Piece, name: str) -> tuple[Header, Piece]:
-    """Return the header at the beginning of a file, and what follows it."""
     banner = piece.text[: piece.text.find(b"\n")].lower().split()
     data = re.search(rb"^[ \t]*[^%\s]", piece.text, re.MULTILINE)  # after comments and blank lines
     begin = data.start() if data else 0
@@ -93,7 +91,6 @@ def _header(piece: Piece, name: str) -> tuple[Header, Piece]:
 
 
 def _entries(piece: Piece, header: Header, name: str) -> Array:
-    """Return the lines of a piece as numbers, (entries, width)."""
     if not piece.text.strip():
         return np.empty((0, header.width))
     plainly = _plain_entries(piece.text, header.width)
@@ -131,7 +128,6 @@ def _plain_entries(text: bytes, width: int) -> Array | None:
 
 
 def _matrix(values: Array, header: Header, name: str) -> Any:
-    """Return the matrix that entries make."""
     import scipy.sparse as sp
 
     (rows, columns), sign = header.shape, -1.0 if header.symmetry == "skew-symmetric" else 1.0

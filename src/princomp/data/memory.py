@@ -8,7 +8,7 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.data.budget import available_bytes
-from princomp.data.rows import BLOCK_BYTES, Rows, block_offsets, centre
+from princomp.data.rows import Rows, block_offsets, centre
 
 SINGLE_SHARE = 0.1  # of the memory that is left may go into a copy in single precision
 
@@ -54,7 +54,6 @@ def checked(array: Any, what: str = "X") -> Array:
 
 
 def _instead(given: Any, what: str) -> str:
-    """Say what to do with something that is no array."""
     if isinstance(given, str | PathLike):
         return f"Read a file with princomp.read({what})."
     if isinstance(given, Iterator):
@@ -92,20 +91,13 @@ def _numbers(array: Array, what: str) -> Array:
 class MemoryRows(Rows):
     """Rows of one array in memory (or mapped into it): blocks are views."""
 
-    def __init__(
-        self,
-        array: Any,
-        *,
-        names: tuple[str, ...] | None = None,
-        block_rows: int | None = None,
-        block_bytes: int = BLOCK_BYTES,
-    ) -> None:
+    def __init__(self, array: Any, *, names: tuple[str, ...] | None = None, **blocks: Any) -> None:
         self.changeable = isinstance(array, np.memmap)  # np.asarray forgets it
         self._array = checked(array)
         self.shape = self._array.shape
         self.dtype = working_dtype(self._array.dtype)
         self.names = names
-        self.offsets = block_offsets(*self.shape, block_rows, block_bytes)
+        self.offsets = block_offsets(*self.shape, **blocks)
 
     def block(self, i: int) -> Array:
         """Return a view of block i."""

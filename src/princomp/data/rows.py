@@ -42,7 +42,7 @@ def centre(block: Array, mean: Array | None, factor: Array | None, out: Array) -
     return out
 
 
-def block_offsets(n: int, p: int, block_rows: int | None, block_bytes: int) -> Array:
+def block_offsets(n: int, p: int, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES) -> Array:
     """Return the row numbers at which blocks begin, and n: blocks of ``block_rows``, or of about ``block_bytes``."""
     if block_rows is None:
         block_rows = max(LEAST_ROWS, block_bytes // (8 * max(p, 1)))
@@ -51,10 +51,10 @@ def block_offsets(n: int, p: int, block_rows: int | None, block_bytes: int) -> A
     return np.append(np.arange(0, n, block_rows), n)
 
 
-def offsets_of_parts(lengths: Sequence[int], p: int, *cut: Any) -> tuple[Array, list[tuple[int, int]]]:
+def offsets_of_parts(lengths: Sequence[int], p: int, **blocks: Any) -> tuple[Array, list[tuple[int, int]]]:
     """Return `block_offsets` of parts of these lengths, no block in two of them; and (part, row in it) of each."""
     begin = np.cumsum([0, *lengths])
-    inside = [block_offsets(length, p, *cut)[:-1] for length in lengths]
+    inside = [block_offsets(length, p, **blocks)[:-1] for length in lengths]
     offsets = np.concatenate([first + starts for first, starts in zip(begin, inside)] + [begin[-1:]])
     return offsets, [(part, int(start)) for part, starts in enumerate(inside) for start in starts]
 
@@ -73,6 +73,7 @@ class Rows(ABC):
     """An immutable, re-readable (n, p) matrix in row blocks (ndarray or CSR; NaN = missing).
 
     A new storage gives the attributes and `block`; an engine with workers of its own gives `reduce` and `map` too.
+    ``**blocks`` of a storage say how it is cut, as in `block_offsets`.
 
     Attributes
     ----------

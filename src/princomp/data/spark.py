@@ -19,7 +19,7 @@ import numpy as np
 from princomp._text import listed
 from princomp._typing import Array
 from princomp.data.outputs import Outputs
-from princomp.data.rows import BLOCK_BYTES, Function, Merge, Rows, add, block_offsets, itself, listed_part
+from princomp.data.rows import Function, Merge, Rows, add, block_offsets, itself, listed_part
 
 # A sum over 400 x 30 numbers in two persisted partitions took 0.18 to 1.0 s, in the median of 20 0.34 s (pyspark 4.3 in
 # local[2], two busy cores); a cluster has a network besides.
@@ -266,13 +266,13 @@ class SparkRows(Rows):
     local = False
     pass_seconds = PASS_SECONDS
 
-    def __init__(self, X: Any, *, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(self, X: Any, **blocks: Any) -> None:
         _need_arrow()
         self._names = list(X.columns)
         self._frame = X.toDF(*(f"c{j}" for j in range(len(self._names))))  # dots in names have a meaning to Spark
         self._places, self._nested, self.dtype = _found(X.schema.fields)
         self.names = None if self._nested else tuple(self._names)
-        self._cut = (block_rows, block_bytes)
+        self._cut = blocks
 
     @property
     def width(self) -> int:
@@ -293,7 +293,7 @@ class SparkRows(Rows):
         """The blocks of all partitions; Spark's own batches are cut anew, so that settings do not change the answer."""
         n, ends, first = 0, [np.zeros(1, dtype=int)], [0]
         for count in self._values(_count):
-            ends.append(n + block_offsets(count, self.width, *self._cut)[1:])
+            ends.append(n + block_offsets(count, self.width, **self._cut)[1:])
             first.append(first[-1] + len(ends[-1]))
             n += count
         return Blocks(np.concatenate(ends), np.array(first), frozenset(range(first[-1])))
@@ -356,7 +356,7 @@ class SparkRows(Rows):
         cells = FloatType() if single else DoubleType()
         fields = self._frame.schema.fields
         schema = StructType([*(fields[j] for j in kept), StructField(SCORES, ArrayType(cells))])
-        most = int(np.diff(block_offsets(2**31, self.width, *self._cut)[:2])[0])
+        most = int(np.diff(block_offsets(2**31, self.width, **self._cut)[:2])[0])
         found = Answer(kept, pick, np.dtype(np.float32 if single else np.float64))
         how = (most if lengths is None else self._blocks, self._features, fn, state, found)
         return _in_arrow(self._frame, schema, _map, *how).toDF(*names, SCORES)
@@ -402,12 +402,10 @@ class SparkRows(Rows):
 
 
 def _leaves(tree: Any) -> list[Array]:
-    """Return the arrays of a tuple of tuples of arrays, or of one array."""
     return [leaf for part in tree for leaf in _leaves(part)] if isinstance(tree, tuple) else [np.asarray(tree)]
 
 
 def _like(tree: Any, leaves: Iterator[Array]) -> Any:
-    """Return the same tuples with other arrays."""
     return tuple(_like(part, leaves) for part in tree) if isinstance(tree, tuple) else next(leaves)
 
 

@@ -35,7 +35,6 @@ class SparseRows(Rows):
             self.offsets = block_offsets(*self.shape, block_rows, block_bytes)
         else:
             self.offsets = _equal_work(csr.indptr, block_bytes)
-
         self._blocks: dict[int, Any] = {}
 
     def block(self, i: int) -> Any:

@@ -158,7 +158,6 @@ def _bytes(rows: Rows, n: int) -> int:
 
 
 def _most_bytes() -> float:
-    """Return how large a copy of data on workers may be."""
     return max(COPY_SHARE * budget.available_bytes(), 8 * SHIFT_CELLS)
 
 

@@ -16,7 +16,7 @@ from princomp._text import shown
 from princomp._typing import Array
 from princomp.data.memory import MemoryRows, working_dtype
 from princomp.data.reading import Source, naming, spill_folder
-from princomp.data.rows import BLOCK_BYTES, Rows, itself, offsets_of_parts
+from princomp.data.rows import Rows, itself, offsets_of_parts
 
 SPARE_SHARE = 0.05  # of a disk is left free, whatever a file expands to
 _seeking = threading.Lock()  # only where the system cannot read at a place
@@ -69,14 +69,12 @@ class FileRows(Rows):
     Not mapped: so memory stays bounded, and a file that is cut off meanwhile is an error, not the end of the process.
     """
 
-    def __init__(
-        self, parts: Sequence[Numbers], *, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES
-    ) -> None:
+    def __init__(self, parts: Sequence[Numbers], **blocks: Any) -> None:
         p = parts[0].shape[1]
         lengths = [part.shape[0] for part in parts]
         self._parts, self.shape = parts, (sum(lengths), p)
         self.dtype = working_dtype(np.result_type(*(part.dtype for part in parts)))
-        self.offsets, self._where = offsets_of_parts(lengths, p, block_rows, block_bytes)
+        self.offsets, self._where = offsets_of_parts(lengths, p, **blocks)
         self.changeable = not all(isinstance(part.source, Spill) for part in parts)
 
     def block(self, i: int) -> Array:

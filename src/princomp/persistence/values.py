@@ -82,7 +82,8 @@ class Encoder:
 
     def _list(self, items: list[Any], path: tuple[str, ...]) -> Any:
         types = {type(item) for item in items}
-        if len(items) > LONG_LIST and (types == {float} or (types == {int} and _within_int64(items))):
+        whole = types == {int} and -(2**63) <= min(items) <= max(items) < 2**63
+        if len(items) > LONG_LIST and (types == {float} or whole):
             return {"list": self._add(np.array(items), path)}
         if types == {np.ndarray} and items[0].size and len({(item.shape, item.dtype) for item in items}) == 1:
             return {"stack": self._add(np.stack(items), path)}
@@ -100,10 +101,6 @@ class Encoder:
             self._names[id(array)] = name
             self._kept.append(array)
         return self._names[id(array)]
-
-
-def _within_int64(items: list[int]) -> bool:
-    return min(items) >= -(2**63) and max(items) < 2**63
 
 
 def _plain(array: Array, path: tuple[str, ...]) -> Array:
@@ -198,7 +195,6 @@ def _object(content: list[Any], arrays: dict[str, Array]) -> Any:
 
 
 def _escaped(value: Any) -> Any:
-    """Return a value with all text in it made printable."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list | tuple):

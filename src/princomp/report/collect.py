@@ -151,12 +151,14 @@ def collect(
     '100 samples of 3 features. 1 component holds 86\xa0% of the variance, 2 hold 97\xa0%.'
     """
     said = describe(estimator)
+    if title is None:
+        title = f"{said.model} report" if source is None else f"{said.model} of {PurePath(str(source)).name or source}"
     found = scores if isinstance(scores, Scores) else describe_scores(estimator, X, y, scores)
     n = len(found.values)
     drawn = _scores(found, sample_names, labels, label_name)
     sections = [drawn if part == "scores" else _cut(part) for part in said.sections]
     return Content(
-        title=shown(title if title is not None else _title(said.model, source), 200),
+        title=shown(title, 200),
         method=said.model,
         source=None if source is None else shown(source, 300),
         summary=f"{_size(n, said)}. {said.summary}".strip(),
@@ -187,19 +189,13 @@ def shown(text: Any, longest: int = LONGEST) -> str:
     return UNSHOWABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) if text.strip() else "(empty)"
 
 
-def _title(method: str, source: Any) -> str:
-    return f"{method} report" if source is None else f"{method} of {PurePath(str(source)).name or source}"
-
-
 def _size(n: int, said: Description) -> str:
-    """Say how many samples there are, and of how many features on each side."""
     features = [len(side.features) for side in said.sides if side.features]
     each = " and ".join([*map(count, features[:-1]), *(count(number, "feature") for number in features[-1:])])
     return f"{count(n, 'sample')} of {each}" if features else count(n, "sample")
 
 
 def _not_these(fitted: int | None, n: int) -> list[str]:
-    """Say it if the samples are not those of the fit."""
     if fitted in (None, n):
         return []
     return [f"The components were found on {count(fitted, 'sample')}, not on those shown here."]
@@ -222,7 +218,6 @@ def _versions() -> tuple[tuple[str, str], ...]:
 
 
 def _cut(part: Table | description.Loadings) -> Table | Loadings:
-    """Return a part of a description, cut to the size of a page."""
     if not isinstance(part, Table):
         return _loadings(part)
     columns = tuple(replace(column, values=np.asarray(column.values)[:ROWS]) for column in part.columns)
@@ -239,10 +234,13 @@ def _loadings(found: description.Loadings) -> Loadings:
     in_turn = list(dict.fromkeys(ranked.T.ravel().tolist()))
     heat_map = sorted(in_turn[:FEATURES])
     kept = sorted({*heat_map, *ranked[:, :BARS].ravel().tolist()})
+    text = found.text
+    if found.groups > 1 and len(chosen) < len(found.weights):
+        text += f" Only {len(chosen)} of {len(found.weights)} components are shown, the first of each group."
     return Loadings(
         found.name,
         found.title,
-        f"{found.text}{_only(len(chosen), len(found.weights)) if found.groups > 1 else ''}",
+        text,
         tuple(shown(found.features[j]) for j in kept),
         weights[:, kept].T,
         np.searchsorted(kept, heat_map),
@@ -251,10 +249,6 @@ def _loadings(found: description.Loadings) -> Loadings:
         tuple(found.marks[j] for j in chosen),
         found.axis,
     )
-
-
-def _only(few: int, all_of_them: int) -> str:
-    return f" Only {few} of {all_of_them} components are shown, the first of each group." if few < all_of_them else ""
 
 
 def _scores(
@@ -272,7 +266,9 @@ def _scores(
     if k == 1:  # there is nothing to draw it against but the order of the samples
         columns, axes = np.stack([np.arange(1.0, n + 1), columns[0]]), ("Sample number", *axes)
     panels = None if found.groups is None else _panels(found.groups)
-    text = f"{found.text}{_not_all(found.groups)}"
+    text = found.text
+    if found.groups is not None and len(found.groups.names) > CATEGORIES:
+        text += f" Of {len(found.groups.names)} groups, the first {CATEGORIES} are shown."
     if n > POINTS:
         return _density(text, columns, axes, panels, has_labels=labels is not None)
     colours = None if found.groups is None else _groups(found.groups)
@@ -283,16 +279,9 @@ def _scores(
 
 
 def _panels(groups: Groups) -> Groups:
-    """Return the first groups, with the numbers of their samples."""
     counts = np.bincount(groups.codes, minlength=len(groups.names))
     names = (f"{name}: {count(int(many), 'sample')}" for name, many in zip(groups.names, counts))
     return replace(groups, names=tuple(itertools.islice(names, CATEGORIES)))
-
-
-def _not_all(groups: Groups | None) -> str:
-    if groups is None or len(groups.names) <= CATEGORIES:
-        return ""
-    return f" Of {len(groups.names)} groups, the first {CATEGORIES} are shown."
 
 
 def _density(text: str, columns: Array, axes: tuple[str, ...], panels: Groups | None, *, has_labels: bool) -> Density:

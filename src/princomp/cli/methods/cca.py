@@ -30,7 +30,6 @@ def sides(rows: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _means(asked: str, name: str) -> bool:
-    """Tell whether a column's name is the one asked for, or fits the pattern."""
     return name == asked or fnmatchcase(name, asked)
 
 
