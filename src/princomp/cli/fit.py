@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -50,6 +49,7 @@ FILES = [
     "scores.parquet",
     "summary.json",
 ]
+Options = dict[str, Any]  # by name
 COLOURS = 12  # a text column with more values than this colours nothing
 EXTRAS = {"pyarrow": "io", "jinja2": "report"}
 
@@ -147,7 +147,7 @@ def limits(memory: int | None, n_jobs: int | None) -> Iterator[None]:
         yield
 
 
-def _parameters(ctx: click.Context, method: Method, options: dict[str, Any]) -> dict[str, Any]:
+def _parameters(ctx: click.Context, method: Method, options: Options) -> dict[str, Any]:
     """Return the parameters of the method's class; an option that another method has is refused."""
     own = {str(option.name) for option in method.options}
     every = {str(option.name) for each in methods().values() for option in (*each.options, *each.reading)}
@@ -160,13 +160,12 @@ def _parameters(ctx: click.Context, method: Method, options: dict[str, Any]) -> 
     return {name: options[name] for name in own} | {"n_components": k, "random_state": options["seed"]}
 
 
-def _read(options: dict[str, Any], log: Log) -> Any:
+def _read(options: Options, log: Log) -> Any:
     from princomp import read
 
     data = options["data"]
-    source = sys.stdin.buffer if data == "-" else data
     with reading(data), log.busy(f"Reading {printable(data)}"):
-        rows = read(source, **as_read(options))
+        rows = read(data, **as_read(options))
     log.tell(f"Read {printable(data)}: {rows.shape[0]} rows, {rows.shape[1]} features.")
     for note in rows.notes:
         log.note(note)
@@ -174,7 +173,7 @@ def _read(options: dict[str, Any], log: Log) -> Any:
 
 
 def _run(
-    place: Results, method: Method, parameters: dict[str, Any], options: dict[str, Any], log: Log
+    place: Results, method: Method, parameters: Options, options: Options, log: Log
 ) -> tuple[dict[str, Any], list[Path], str]:
     """Read, fit, write; return (summary, files, table for people)."""
     from princomp.estimators.description import describe, describe_scores
@@ -210,9 +209,7 @@ def _run(
     return summary, place.publish(), component_table(found)
 
 
-def _fitted(
-    sides: tuple[Any, ...], method: Method, parameters: dict[str, Any], options: dict[str, Any], log: Log
-) -> Any:
+def _fitted(sides: tuple[Any, ...], method: Method, parameters: Options, options: Options, log: Log) -> Any:
     from sklearn.exceptions import ConvergenceWarning
 
     k, most = parameters["n_components"], min(min(side.shape) for side in sides)
@@ -243,13 +240,7 @@ def score_columns(rows: Any, scores: Scores) -> dict[str, Any]:
 
 
 def _write(
-    place: Results,
-    rows: Any,
-    estimator: Any,
-    found: Description,
-    scores: Scores,
-    notes: list[str],
-    options: dict[str, Any],
+    place: Results, rows: Any, estimator: Any, found: Description, scores: Scores, notes: list[str], options: Options
 ) -> None:
     """Write all files but the summary."""
     from princomp import report, save
@@ -296,7 +287,7 @@ def summarise(found: Description, method: str) -> dict[str, Any]:
     return {"princomp": __version__, "method": method, "estimator": found.model, **found.facts}
 
 
-def _dry_run(rows: Any, method: Method, parameters: dict[str, Any], *, as_json: bool) -> None:
+def _dry_run(rows: Any, method: Method, parameters: Options, *, as_json: bool) -> None:
     """Print what a fit would read, and about how much memory it would take."""
     from princomp.data import budget
 

@@ -53,8 +53,7 @@ def transform(model: str, data: str, output: str, quiet: bool, force: bool, **op
         with reading(model):
             estimator = load(model)
         with reading(data):
-            source = sys.stdin.buffer if data == "-" else data
-            rows = read(source, **as_read(options))
+            rows = read(data, **as_read(options))
             for note in rows.notes:
                 log.note(note)
             scores = describe_scores(estimator, *_sides(estimator, rows, log))

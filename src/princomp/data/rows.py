@@ -200,6 +200,5 @@ class Rows(ABC):
         return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
 
     def __repr__(self) -> str:
-        """Say what is held."""
         n, p = self.shape
         return f"<{type(self).__name__} {n} x {p} {self.dtype} in {len(self.offsets) - 1} blocks>"

@@ -235,7 +235,6 @@ class Answer(NamedTuple):
 def _map(
     batches: Iterator[Any], blocks: Blocks | int, features: Features, fn: Any, state: Any, found: Answer
 ) -> Iterator[Any]:
-    """Yield what becomes of a row-by-row function of each block."""
     tables = _unnumbered(batches, blocks) if isinstance(blocks, int) else blocks.read(_partition(), batches)
     for table, rows in tables:
         yield from found.put(table, fn(features.read(table), rows, *state)).to_batches()
@@ -471,7 +470,6 @@ def _found(fields: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def _need_arrow() -> None:
-    """Say how to install what pyspark needs to hand over Arrow tables, if it is missing."""
     missing = [name for name in ("pyarrow", "pandas") if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(

@@ -94,7 +94,6 @@ class CenteredSparse:
         self.shape = block.shape
 
     def __matmul__(self, V: Array) -> Array:
-        """Return the centred block times V."""
         scaled = np.multiply(self._factor[:, None] if V.ndim == 2 else self._factor, V, order="C")
         product: Array = self._block @ scaled.astype(V.dtype, copy=False)
         product -= (self._mean @ scaled).astype(V.dtype)

@@ -148,13 +148,9 @@ def whole(X: Centered, instead: str = FEWER) -> Array:
 
 def here(rows: Rows) -> Rows:
     """Return the rows, or, of small data on workers, a copy: for what would take one pass after the other."""
-    if rows.local or _bytes(rows, rows.shape[0]) > _most_bytes():
+    if rows.local or 8 * rows.shape[0] * rows.shape[1] > _most_bytes():
         return rows
     return MemoryRows(rows.gather(itself, width=rows.shape[1], dtype=rows.dtype), names=rows.names)
-
-
-def _bytes(rows: Rows, n: int) -> int:
-    return 8 * n * rows.shape[1]
 
 
 def _most_bytes() -> float:
@@ -163,7 +159,7 @@ def _most_bytes() -> float:
 
 def _refuse_copy(rows: Rows, n: int, instead: str) -> None:
     """Raise MemoryError if n of these rows live on workers, and would take much of the memory here."""
-    if rows.local or (size := _bytes(rows, n)) <= (most := _most_bytes()):
+    if rows.local or (size := 8 * n * rows.shape[1]) <= (most := _most_bytes()):
         return
     raise MemoryError(
         f"{n} rows of {rows.shape[1]} columns live on workers. A copy of them here would take {size / 2**20:.0f} MiB, "

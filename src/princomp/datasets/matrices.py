@@ -165,8 +165,8 @@ def make_sparse_components(
 ) -> SparseComponents:
     """Plant components that use `nonzeros` columns each, and add white noise.
 
-    Component j has entries +-1/sqrt(nonzeros) on columns j*nonzeros ... (j+1)*nonzeros - 1; X = (F * strengths) @
-    components + noise * E with F and E standard normal.
+    Component j has entries +-1/sqrt(nonzeros) on columns j*nonzeros ... (j+1)*nonzeros - 1;
+    X = (F * strengths) @ components + noise * E with F and E standard normal.
 
     Parameters
     ----------

@@ -129,7 +129,6 @@ class Content:
 def collect(
     estimator: Any,
     X: Any,
-    *,
     y: Any = None,
     title: str | None = None,
     labels: Any = None,
