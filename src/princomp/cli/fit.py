@@ -16,22 +16,11 @@ from click.core import ParameterSource
 
 from princomp._text import listed, printable
 from princomp._version import __version__
+from princomp.cli import options as shared
 from princomp.cli.exits import NOT_CONVERGED, USAGE, Failure, reading
 from princomp.cli.folder import Results, results
 from princomp.cli.interrupts import held_back
 from princomp.cli.methods import Method, methods
-from princomp.cli.options import (
-    Components,
-    as_read,
-    as_toml,
-    config_option,
-    force_option,
-    json_option,
-    memory_option,
-    quiet_option,
-    raw_option,
-    reading_options,
-)
 from princomp.cli.show import Log, component_table, tell
 from princomp.cli.tables import sample_column, write_table
 
@@ -72,13 +61,13 @@ def _with_methods(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "-k",
     "--components",
-    type=Components(tuple(word for method in methods().values() for word in method.choices)),
+    type=shared.Components(tuple(word for method in methods().values() for word in method.choices)),
     help=f"How many components. {'; '.join(f'{each.name}: {each.counts}' for each in methods().values())}. "
     f"[default: {', '.join(f'{each.name} {each.components}' for each in methods().values())}]",
 )
 @_with_methods
 @click.option("-o", "--output", type=click.Path(), default="out", show_default=True, help="Folder for the results.")
-@reading_options
+@shared.reading_options
 @click.option(
     "--scores",
     type=click.Choice(["csv", "parquet"]),
@@ -87,16 +76,16 @@ def _with_methods(command: Callable[..., None]) -> Callable[..., None]:
     help="Kind of the file of scores.",
 )
 @click.option("--report/--no-report", default=True, help="Write report.html (default), or not.")
-@raw_option
-@force_option
+@shared.raw_option
+@shared.force_option
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of random starts.")
 @click.option("--n-jobs", type=click.IntRange(min=1), help="Threads to use. [default: all]")
-@memory_option
+@shared.memory_option
 @click.option("--strict", is_flag=True, help="Exit with code 4 if the fit did not converge.")
 @click.option("--dry-run", is_flag=True, help="Print shape and memory, and stop.")
-@json_option
-@quiet_option
-@config_option
+@shared.json_option
+@shared.quiet_option
+@shared.config_option
 @click.pass_context
 def fit(ctx: click.Context, /, **options: Any) -> None:
     """Fit DATA and write model, loadings, scores, summary and report.
@@ -165,7 +154,7 @@ def _read(options: Options, log: Log) -> Any:
 
     data = options["data"]
     with reading(data), log.busy(f"Reading {printable(data)}"):
-        rows = read(data, **as_read(options))
+        rows = read(data, **shared.as_read(options))
     log.tell(f"Read {printable(data)}: {rows.shape[0]} rows, {rows.shape[1]} features.")
     for note in rows.notes:
         log.note(note)
@@ -253,7 +242,7 @@ def _write(
         write_table(file, score_columns(rows, scores), kind=kind, raw=options["raw_csv"])
     hidden = ("config", "force", "dry_run", "as_json")
     used = {name: value for name, value in options.items() if name not in hidden and value != ()}
-    place.path("config.toml").write_text(as_toml(used), encoding="utf-8")
+    place.path("config.toml").write_text(shared.as_toml(used), encoding="utf-8")
     if options["report"]:
         label = options["label"] or None
         if label is None and scores.groups is None:  # the first text column with few values colours the points

@@ -163,8 +163,10 @@ def joined(files: Sequence[File], request: Request, load: Callable[[File, Reques
     parts: list[Any] = []
     left = request
     for file in files:
-        parts.append(load(file, left))
-        left = replace(left, limit=left.limit - _bytes(parts[-1]))
+        part = load(file, left)
+        size = part.nbytes if isinstance(part, np.ndarray) else 16 * part.nnz
+        left = replace(left, limit=left.limit - size)
+        parts.append(part)
     same_width(files, parts)
     for file, part in zip(files, parts):
         if isinstance(part, np.ndarray) != isinstance(parts[0], np.ndarray):
@@ -183,7 +185,3 @@ def same_width(files: Sequence[File], parts: Sequence[Any]) -> None:
     for file, part in zip(files, parts):
         if part.shape[1] != parts[0].shape[1]:
             raise DataError(f"{file.name} has {part.shape[1]} columns, but {files[0].name} has {parts[0].shape[1]}.")
-
-
-def _bytes(matrix: Any) -> int:
-    return matrix.nbytes if isinstance(matrix, np.ndarray) else 16 * matrix.nnz

@@ -70,11 +70,8 @@ def _with_index(schema: Any, request: Request) -> tuple[Request, list[str]]:
     """Return the request, with the index that pandas stored as sample names if none is asked for; and its columns."""
     said = schema.pandas_metadata
     columns = said.get("index_columns") if isinstance(said, dict) else None
-    stored = (
-        [name for name in columns if name in schema.names and name not in request.drop]
-        if isinstance(columns, list)
-        else []
-    )
+    columns = columns if isinstance(columns, list) else []
+    stored = [name for name in columns if name in schema.names and name not in request.drop]
     if len(stored) == 1 and request.index is None:
         request = replace(request, index=stored[0])
     return request, stored

@@ -137,12 +137,9 @@ def check_names(names: Sequence[str], request: Request, source: Source) -> None:
     there = set(names)
     for name in [*request.label, *request.drop, *([request.index] if request.index is not None else [])]:
         if name not in there:
-            close = difflib.get_close_matches(name, names[:10_000])
-            hint = (
-                f"did you mean {' or '.join(map(shown, close))}?"
-                if close
-                else f"its columns are {listed(list(names))}."
-            )
+            hint = f"its columns are {listed(list(names))}."
+            if close := difflib.get_close_matches(name, names[:10_000]):
+                hint = f"did you mean {' or '.join(map(shown, close))}?"
             raise DataError(f"{source.name} has no column {quoted(name)}: {hint}")
 
 

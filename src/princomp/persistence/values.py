@@ -67,9 +67,8 @@ class Encoder:
         if OBJECTS.get(type(value).__name__) is type(value):
             held = {each.name: getattr(value, each.name) for each in fields(value)}
             _check_fields(type(value), held)
-            return {
-                "object": [type(value).__name__, {key: self.encode(item, *path, key) for key, item in held.items()}]
-            }
+            written = {key: self.encode(item, *path, key) for key, item in held.items()}
+            return {"object": [type(value).__name__, written]}
         raise ModelFileError(
             f"{'.'.join(path)} is of the class {type(value).__name__}, which a model file cannot hold. "
             "Set it to None first"

@@ -154,6 +154,12 @@ def collect(
         title = f"{said.model} report" if source is None else f"{said.model} of {PurePath(str(source)).name or source}"
     found = scores if isinstance(scores, Scores) else describe_scores(estimator, X, y, scores)
     n = len(found.values)
+    if said.n_samples not in (None, n):
+        notes = (*notes, f"The components were found on {count(said.n_samples, 'sample')}, not on those shown here.")
+    certificate = None
+    if said.certificate is not None:
+        sentences = tuple(shown(sentence, 1000) for sentence in said.assurance)
+        certificate = Certificate(said.certificate.holds, shown(said.verdict, 1000), sentences)
     drawn = _scores(found, sample_names, labels, label_name)
     sections = [drawn if part == "scores" else _cut(part) for part in said.sections]
     return Content(
@@ -161,9 +167,9 @@ def collect(
         method=said.model,
         source=None if source is None else shown(source, 300),
         summary=f"{_size(n, said)}. {said.summary}".strip(),
-        notes=tuple(shown(note, 500) for note in (*notes, *_not_these(said.n_samples, n), *said.notes)),
+        notes=tuple(shown(note, 500) for note in (*notes, *said.notes)),
         tiles=(("samples", count(n)), *said.counts),
-        certificate=_certificate(said),
+        certificate=certificate,
         sections=tuple(section for section in sections if section is not None),
         computation=tuple(shown(sentence, 500) for sentence in said.computation),
         parameters=tuple(replace(each, value=shown(repr(each.value))) for each in said.parameters),
@@ -192,19 +198,6 @@ def _size(n: int, said: Description) -> str:
     features = [len(side.features) for side in said.sides if side.features]
     each = " and ".join([*map(count, features[:-1]), *(count(number, "feature") for number in features[-1:])])
     return f"{count(n, 'sample')} of {each}" if features else count(n, "sample")
-
-
-def _not_these(fitted: int | None, n: int) -> list[str]:
-    if fitted in (None, n):
-        return []
-    return [f"The components were found on {count(fitted, 'sample')}, not on those shown here."]
-
-
-def _certificate(said: Description) -> Certificate | None:
-    if said.certificate is None:
-        return None
-    sentences = tuple(shown(sentence, 1000) for sentence in said.assurance)
-    return Certificate(said.certificate.holds, shown(said.verdict, 1000), sentences)
 
 
 def _versions() -> tuple[tuple[str, str], ...]:
