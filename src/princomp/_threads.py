@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
@@ -64,22 +64,21 @@ def single_blas_thread() -> AbstractContextManager[None]:
     return _single
 
 
-def ordered_map(fn: Callable[[Any], T], items: Iterable[Any], count: int) -> Generator[T, None, None]:
+def ordered_map(fn: Callable[[Any], T], items: Sequence[Any]) -> Generator[T, None, None]:
     """Yield ``fn(item)`` in the order of the items, computed by as many threads as BLAS would use.
 
     At most one result more than threads is under way, so memory stays bounded; the order, and so every sum over the
     results, does not depend on the number of threads.
     """
-    threads = min(thread_count(), count) if count > 1 else 1
+    threads = min(thread_count(), len(items)) if len(items) > 1 else 1
     if threads == 1:
         yield from map(fn, items)
         return
-    todo = iter(items)
     pending: deque[Future[T]] = deque()
     pool = ThreadPoolExecutor(threads, thread_name_prefix="princomp")
     try:
         with single_blas_thread():
-            for item in todo:
+            for item in items:
                 pending.append(pool.submit(fn, item))
                 if len(pending) > threads:
                     yield pending.popleft().result()

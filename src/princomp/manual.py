@@ -155,7 +155,7 @@ def _scatter(z: Any, *, covariance: bool, normalise: bool) -> tuple[Scatter, int
         raise ValueError("z contains NaN or infinite values. Drop or fill those rows first.")
     n, p = z.shape
     if not covariance:
-        return of_array(_normalize(z) if normalise else z), max(min(n - 1, p), 1), p
+        return of_array(normalize(z) if normalise else z), max(min(n - 1, p), 1), p
     if n != p or not np.allclose(z, z.T):
         raise ValueError(f"z must be symmetric, got shape {z.shape}. Use type=0 for data.")
     return Matrix(z), p, p
@@ -191,6 +191,3 @@ def _by_change(
             print(f"iteration {state.iteration}: F = {before:.10g}, change {change:.1e}")  # noqa: T201
         done = change < STANDSTILL or (change < tol and before < f_palm)
         yield State(state.value, state.objective, min(change, tol) if done else np.inf, state.iteration)
-
-
-_normalize = normalize  # the argument of `spca` hides the function

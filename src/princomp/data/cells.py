@@ -10,7 +10,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from princomp._typing import Array
-from princomp.data.reading import DataError, naming
+from princomp.data.reading import DataError, naming, plural
 
 PIECE_BYTES = 4 * 2**20
 NEWLINE, QUOTE = 10, 34
@@ -152,7 +152,7 @@ def rectangle(piece: Piece, width: int, name: str) -> Array:
     if len(wrong):
         found = int(counts[wrong[0]])
         line = piece.line_of(int(ends[counts[: wrong[0]].sum()]))
-        raise DataError(f"{name}, line {line} has {found} cell{'s' * (found != 1)}, but the first line has {width}.")
+        raise DataError(f"{name}, line {line} has {plural(found, 'cell')}, but the first line has {width}.")
     return ends
 
 

@@ -129,7 +129,7 @@ class Rows(ABC):
         of arrays, additive over any split of rows (``combine`` may be another associative merge of two parts).
         """
         todo = list(range(len(self.offsets) - 1) if blocks is None else blocks)
-        with closing(ordered_map(lambda i: fn(self.block(i), self.rows(i), *state), todo, len(todo))) as parts:
+        with closing(ordered_map(lambda i: fn(self.block(i), self.rows(i), *state), todo)) as parts:
             total = next(parts)
             for part in parts:
                 total = combine(total, part)
@@ -177,7 +177,7 @@ class Rows(ABC):
         def fill(i: int) -> None:
             out.put(slice(offsets[i], offsets[i + 1]), fn(self.block(i), self.rows(i), *state))
 
-        with closing(ordered_map(fill, range(len(offsets) - 1), len(offsets) - 1)) as parts:
+        with closing(ordered_map(fill, range(len(offsets) - 1))) as parts:
             for _ in parts:
                 pass
         return out.answer()

@@ -19,15 +19,7 @@ Change = Callable[..., tuple[Any, slice]]  # change(block, rows, *how): the bloc
 class Wrapped(Rows):
     """Rows of which each block is another's, changed; all else is as it is there unless it is set anew.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows beneath.
-    change : callable
-        ``change(block, rows, *how)`` returns the block to hand on and the slice of its row numbers. Importable and
-        pure, as block functions are.
-    *how : object
-        Sent to whoever holds the blocks.
+    ``change`` is importable and pure, as block functions are; ``how`` is sent to whoever holds the blocks.
     """
 
     def __init__(self, rows: Rows, change: Change, *how: Any) -> None:
