@@ -251,7 +251,6 @@ def _write(
             estimator,
             rows,
             place.path("report.html"),
-            title=f"{found.model} of {Path(options['data']).name}" if options["data"] != "-" else None,
             labels=None if label is None else as_numbers(rows.labels[label]),
             label_name=label,
             sample_names=rows.sample_names,
