@@ -2,9 +2,9 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -41,14 +41,14 @@ class _SharedLimit:
         self._inside = 0
         self._limit: Any = None
 
-    def enter(self) -> None:
+    def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
                 self._limit = _blas().limit(limits=1)
                 self._limit.__enter__()
             self._inside += 1
 
-    def leave(self) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
@@ -59,32 +59,26 @@ class _SharedLimit:
 _single = _SharedLimit()
 
 
-@contextmanager
-def single_blas_thread() -> Iterator[None]:
+def single_blas_thread() -> AbstractContextManager[None]:
     """Limit BLAS to one thread inside the block (safe to nest, also across Python threads)."""
-    _single.enter()
-    try:
-        yield
-    finally:
-        _single.leave()
+    return _single
 
 
-def ordered_map(fn: Callable[[Any], T], items: Iterable[Any], count: int) -> Generator[T, None, None]:
+def ordered_map(fn: Callable[[Any], T], items: Sequence[Any]) -> Generator[T, None, None]:
     """Yield ``fn(item)`` in the order of the items, computed by as many threads as BLAS would use.
 
     At most one result more than threads is under way, so memory stays bounded; the order, and so every sum over the
     results, does not depend on the number of threads.
     """
-    threads = min(thread_count(), count) if count > 1 else 1
+    threads = min(thread_count(), len(items)) if len(items) > 1 else 1
     if threads == 1:
         yield from map(fn, items)
         return
-    todo = iter(items)
     pending: deque[Future[T]] = deque()
     pool = ThreadPoolExecutor(threads, thread_name_prefix="princomp")
     try:
         with single_blas_thread():
-            for item in todo:
+            for item in items:
                 pending.append(pool.submit(fn, item))
                 if len(pending) > threads:
                     yield pending.popleft().result()

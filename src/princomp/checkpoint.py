@@ -122,7 +122,6 @@ def _writable(path: str | PathLike[str]) -> Path:
 
 
 def _checksum(content: Mapping[str, Array]) -> str:
-    """Return a digest of arrays, their names, shapes and types."""
     digest = hashlib.blake2b(digest_size=16)
     for name, array in sorted(content.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())

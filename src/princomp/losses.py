@@ -1,14 +1,4 @@
-"""Losses of a residual: small frozen dataclasses with a ``value`` and a ``gradient``.
-
-What a loss must provide, for a residual array ``r`` of any shape:
-
-``value(r)``
-    sum of rho(r_ij), a float.
-``gradient(r)``
-    rho'(r_ij), an array like ``r``.
-``in_units(unit)``
-    the loss for residuals multiplied by ``unit``, such that it is unit^2 times this one.
-"""
+"""Losses of a residual: small frozen dataclasses with a ``value`` and a ``gradient``; `Loss` says what they provide."""
 
 from __future__ import annotations
 
@@ -21,16 +11,16 @@ from princomp._typing import Array
 
 
 class Loss(Protocol):
-    """What solvers ask of a loss."""
+    """What solvers ask of a loss, for a residual array of any shape."""
 
     def value(self, residual: Array) -> float:
         """Return the sum of rho over all entries."""
 
     def gradient(self, residual: Array) -> Array:
-        """Return rho' entry by entry."""
+        """Return rho' entry by entry, an array like the residual."""
 
     def in_units(self, unit: float) -> Loss:
-        """Return the loss for residuals multiplied by ``unit``."""
+        """Return the loss for residuals multiplied by ``unit``, such that it is unit^2 times this one."""
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,4 @@
-"""Manifolds: small frozen dataclasses with a ``project`` and a ``retract``.
-
-What a manifold must provide, for a point ``A`` on it and a matrix ``D`` like it:
-
-``project(A, D)``
-    the matrix nearest to D in the tangent space at A.
-``retract(A, D)``
-    a point of the manifold near A + D, for a tangent D.
-``basis(A)``
-    matrices, stacked, that span what is normal at A: D is tangent if its product with each is zero; none where all D
-    are.
-"""
+"""Manifolds: small frozen dataclasses with a ``project`` and a ``retract``; `Manifold` says what they provide."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -20,16 +9,16 @@ from princomp._typing import Array
 
 
 class Manifold(Protocol):
-    """What solvers ask of a manifold."""
+    """What solvers ask of a manifold, for a point ``A`` on it and a matrix ``D`` like it."""
 
     def project(self, A: Array, D: Array) -> Array:
-        """Return the tangent matrix nearest to D."""
+        """Return the matrix nearest to D in the tangent space at A."""
 
     def retract(self, A: Array, D: Array) -> Array:
-        """Return a point near A + D."""
+        """Return a point of the manifold near A + D, for a tangent D."""
 
     def basis(self, A: Array) -> Array:
-        """Return matrices that span what is normal at A, stacked."""
+        """Return matrices, stacked, that span what is normal at A: D is tangent if its product with each is zero."""
 
 
 @dataclass(frozen=True)

@@ -155,14 +155,13 @@ def _scatter(z: Any, *, covariance: bool, normalise: bool) -> tuple[Scatter, int
         raise ValueError("z contains NaN or infinite values. Drop or fill those rows first.")
     n, p = z.shape
     if not covariance:
-        return of_array(_normalize(z) if normalise else z), max(min(n - 1, p), 1), p
+        return of_array(normalize(z) if normalise else z), max(min(n - 1, p), 1), p
     if n != p or not np.allclose(z, z.T):
         raise ValueError(f"z must be symmetric, got shape {z.shape}. Use type=0 for data.")
     return Matrix(z), p, p
 
 
 def _weights(lambda1: Any, k: int) -> Array:
-    """Return one weight for each component."""
     alpha = np.ravel(np.asarray(lambda1, dtype=np.float64))
     if len(alpha) not in (1, k) or not (np.isfinite(alpha).all() and alpha.min() >= 0):
         raise ValueError(f"lambda1 must hold one number, or one for each of the {k} components, of at least 0.")
@@ -170,7 +169,6 @@ def _weights(lambda1: Any, k: int) -> Array:
 
 
 def _start(scatter: Scatter, k: int, x0: Any, y0: Any, p: int) -> Value:
-    """Return the value before the first step."""
     values, V = scatter.leading(k, np.random.default_rng(0))
     given = []
     for name, start in (("x0", x0), ("y0", y0)):
@@ -193,6 +191,3 @@ def _by_change(
             print(f"iteration {state.iteration}: F = {before:.10g}, change {change:.1e}")  # noqa: T201
         done = change < STANDSTILL or (change < tol and before < f_palm)
         yield State(state.value, state.objective, min(change, tol) if done else np.inf, state.iteration)
-
-
-_normalize = normalize  # the argument of `spca` hides the function

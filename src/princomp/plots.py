@@ -194,7 +194,6 @@ def likelihood_path(models: Any, X: Any = None, *, axes: Axes | None = None) -> 
 
 
 def _check_model(model: Any, needed: str, kinds: str) -> None:
-    """Complain about a model of another kind, or one that is not fitted."""
     if not hasattr(type(model), needed):
         raise TypeError(f"This picture is of a fitted {kinds}, got {type(model).__name__}.")
     check_is_fitted(model)

@@ -50,7 +50,6 @@ class Status:
         return self.code in ("exact", "converged")
 
     def __str__(self) -> str:
-        """Return the sentence."""
         return self.sentence
 
 
@@ -86,7 +85,6 @@ class Certificate:
         return bool(self.residual <= self.tol) and self.dominant is not False
 
     def __str__(self) -> str:
-        """Return a sentence."""
         size = f"residual {self.residual:.1e}, {'within' if self.residual <= self.tol else 'above'} tol {self.tol:.0e}"
         if "meaning" in self.details:
             return f"{size}; {self.details['meaning']}."
@@ -102,14 +100,8 @@ class Certificate:
 
     def facts(self) -> dict[str, Any]:
         """Return what a program would like to know."""
-        return {
-            "residual": self.residual,
-            "tol": self.tol,
-            "scope": self.scope,
-            "dominant": self.dominant,
-            "holds": self.holds,
-            "sentence": str(self),
-        }
+        names = ("residual", "tol", "scope", "dominant", "holds")
+        return {name: getattr(self, name) for name in names} | {"sentence": str(self)}
 
     def verdict(self) -> str:
         """Say in one line whether the answer is certified."""
@@ -209,7 +201,6 @@ class History:
         self.seconds.append(seconds)
 
     def __len__(self) -> int:
-        """Return the number of entries."""
         return len(self.iteration)
 
 

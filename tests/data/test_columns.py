@@ -7,7 +7,7 @@ import pytest
 
 from princomp import PCA
 from princomp.data import read
-from princomp.data.columns import columns
+from princomp.data.wrapped import columns
 
 
 @pytest.fixture

@@ -9,10 +9,9 @@ import scipy.sparse
 import row_functions
 from princomp import PCA, ProbabilisticPCA
 from princomp.data import Centered, as_rows, statistics
-from princomp.data.columns import columns
 from princomp.data.outputs import Outputs, Together
 from princomp.data.rows import Rows
-from princomp.data.wrapped import Wrapped, scaled, subset
+from princomp.data.wrapped import Wrapped, columns, scaled, subset
 
 N, P = 50, 5
 STORAGES = ("array", "shards", "csr", "dask")

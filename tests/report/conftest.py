@@ -35,9 +35,8 @@ def hostile_names():
 def hostile_page():
     """The page, as text."""
     from princomp import PCA
-    from princomp.report.collect import collect
+    from princomp.report.collect import collect, shown
     from princomp.report.render import render
-    from princomp.report.words import shown
 
     p = len(HOSTILE)
     X = np.random.default_rng(0).normal(size=(2 * p, p)) * np.linspace(2, 1, p)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from princomp import PCA, ProbabilisticPCAMixture, SparseCCA, report
-from princomp.report.words import shown
+from princomp.report.collect import shown
 
 pytestmark = pytest.mark.needs("jinja2", "playwright", "chromium")
 

@@ -21,9 +21,8 @@ from helpers import data_with_spectrum, shards
 from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, certificates, report
 from princomp.data import as_rows
 from princomp.estimators.probabilistic_pca import likelihood_in_words
-from princomp.report.collect import CATEGORIES, COMPONENTS, FEATURES, POINTS, ROWS, Density, Points, collect
+from princomp.report.collect import CATEGORIES, COMPONENTS, FEATURES, POINTS, ROWS, Density, Points, collect, shown
 from princomp.report.render import POLICY, render
-from princomp.report.words import shown
 
 pytestmark = pytest.mark.needs("jinja2")
 

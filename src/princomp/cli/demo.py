@@ -28,20 +28,8 @@ def demo(ctx: click.Context, output: str, force: bool) -> None:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         data.write_bytes(load_wine().path.read_bytes())
-    command = [
-        "fit",
-        str(data),
-        "--scale",
-        "--label",
-        "cultivar",
-        "--index",
-        "wine",
-        "-k",
-        "13",
-        "-o",
-        output,
-        *["--force"] * force,
-    ]
+    how = ["--scale", "--label", "cultivar", "--index", "wine", "-k", "13", "-o"]
+    command = ["fit", str(data), *how, output, *["--force"] * force]
     click.echo(f"$ princomp {printable(' '.join(command))}\n")
     fit.main(command[1:], standalone_mode=False)
     click.echo(

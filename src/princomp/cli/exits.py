@@ -26,9 +26,8 @@ def reading(what: str | PathLike[str]) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise Failure(
-            f"{name}: {_sentence(error, 'not enough memory. Set --memory-limit, or use a larger machine.')}", MEMORY
-        ) from error
+        sentence = _sentence(error, "not enough memory. Set --memory-limit, or use a larger machine.")
+        raise Failure(f"{name}: {sentence}", MEMORY) from error
     except ImportError as error:
         raise Failure(_sentence(error, "A library is missing."), USAGE) from error
     except (ValueError, TypeError, OSError, OverflowError) as error:
@@ -45,12 +44,10 @@ def writing(where: str | PathLike[str]) -> Iterator[None]:
         raise
     except OSError as error:
         cause = error.strerror or str(error)
-        hint = (
-            " Free some space, or give another folder with -o." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        )
-        raise Failure(
-            f"Cannot write to {printable(where)}: {cause}.{hint} Nothing was changed there.", OUTPUT
-        ) from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = " Free some space, or give another folder with -o." if full else ""
+        sentence = f"Cannot write to {printable(where)}: {cause}.{hint} Nothing was changed there."
+        raise Failure(sentence, OUTPUT) from error
 
 
 def _sentence(error: BaseException, otherwise: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,24 +16,13 @@ from click.core import ParameterSource
 
 from princomp._text import listed, printable
 from princomp._version import __version__
+from princomp.cli import options as shared
 from princomp.cli.exits import NOT_CONVERGED, USAGE, Failure, reading
 from princomp.cli.folder import Results, results
 from princomp.cli.interrupts import held_back
 from princomp.cli.methods import Method, methods
-from princomp.cli.options import (
-    Components,
-    as_read,
-    as_toml,
-    config_option,
-    force_option,
-    json_option,
-    memory_option,
-    quiet_option,
-    raw_option,
-    reading_options,
-)
 from princomp.cli.show import Log, component_table, tell
-from princomp.cli.tables import write_table
+from princomp.cli.tables import sample_column, write_table
 
 if TYPE_CHECKING:
     from princomp.estimators.description import Description, Scores
@@ -50,6 +38,7 @@ FILES = [
     "summary.json",
     *dict.fromkeys(name for method in methods().values() for name in method.files),
 ]
+Options = dict[str, Any]  # by name
 COLOURS = 12  # a text column with more values than this colours nothing
 EXTRAS = {"pyarrow": "io", "jinja2": "report"}
 
@@ -82,13 +71,13 @@ def _one_option(by_method: dict[str, click.Option]) -> click.Option:
 @click.option(
     "-k",
     "--components",
-    type=Components(tuple(word for method in methods().values() for word in method.choices)),
+    type=shared.Components(tuple(word for method in methods().values() for word in method.choices)),
     help=f"How many components. {'; '.join(f'{each.name}: {each.counts}' for each in methods().values())}. "
     f"[default: {', '.join(f'{each.name} {each.components}' for each in methods().values())}]",
 )
 @_with_methods
 @click.option("-o", "--output", type=click.Path(), default="out", show_default=True, help="Folder for the results.")
-@reading_options
+@shared.reading_options
 @click.option(
     "--scores",
     type=click.Choice(["csv", "parquet"]),
@@ -97,16 +86,16 @@ def _one_option(by_method: dict[str, click.Option]) -> click.Option:
     help="Kind of the file of scores.",
 )
 @click.option("--report/--no-report", default=True, help="Write report.html (default), or not.")
-@raw_option
-@force_option
+@shared.raw_option
+@shared.force_option
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of random starts.")
 @click.option("--n-jobs", type=click.IntRange(min=1), help="Threads to use. [default: all]")
-@memory_option
+@shared.memory_option
 @click.option("--strict", is_flag=True, help="Exit with code 4 if the fit did not converge.")
 @click.option("--dry-run", is_flag=True, help="Print shape and memory, and stop.")
-@json_option
-@quiet_option
-@config_option
+@shared.json_option
+@shared.quiet_option
+@shared.config_option
 @click.pass_context
 def fit(ctx: click.Context, /, **options: Any) -> None:
     """Fit DATA and write model, loadings, scores, summary and report.
@@ -157,7 +146,7 @@ def limits(memory: int | None, n_jobs: int | None) -> Iterator[None]:
         yield
 
 
-def _parameters(ctx: click.Context, method: Method, options: dict[str, Any]) -> dict[str, Any]:
+def _parameters(ctx: click.Context, method: Method, options: Options) -> dict[str, Any]:
     """Return the parameters of the method's class; an option that another method has is refused."""
     own = {str(option.name) for option in method.options}
     every = {str(option.name) for each in methods().values() for option in (*each.options, *each.reading)}
@@ -171,13 +160,12 @@ def _parameters(ctx: click.Context, method: Method, options: dict[str, Any]) -> 
     return given | {"n_components": k, "random_state": options["seed"]}
 
 
-def _read(options: dict[str, Any], log: Log) -> Any:
+def _read(options: Options, log: Log) -> Any:
     from princomp import read
 
     data = options["data"]
-    source = sys.stdin.buffer if data == "-" else data
     with reading(data), log.busy(f"Reading {printable(data)}"):
-        rows = read(source, **as_read(options))
+        rows = read(data, **shared.as_read(options))
     log.tell(f"Read {printable(data)}: {rows.shape[0]} rows, {rows.shape[1]} features.")
     for note in rows.notes:
         log.note(note)
@@ -185,7 +173,7 @@ def _read(options: dict[str, Any], log: Log) -> Any:
 
 
 def _run(
-    place: Results, method: Method, parameters: dict[str, Any], options: dict[str, Any], log: Log
+    place: Results, method: Method, parameters: Options, options: Options, log: Log
 ) -> tuple[dict[str, Any], list[Path], str]:
     """Read, fit, write; return (summary, files, table for people)."""
     from princomp.estimators.description import describe, describe_scores
@@ -221,9 +209,7 @@ def _run(
     return summary, place.publish(), component_table(found)
 
 
-def _fitted(
-    sides: tuple[Any, ...], method: Method, parameters: dict[str, Any], options: dict[str, Any], log: Log
-) -> Any:
+def _fitted(sides: tuple[Any, ...], method: Method, parameters: Options, options: Options, log: Log) -> Any:
     from sklearn.exceptions import ConvergenceWarning
 
     k, most = parameters["n_components"], min(min(side.shape) for side in sides)
@@ -247,23 +233,14 @@ def _fitted(
 
 def score_columns(rows: Any, scores: Scores) -> dict[str, Any]:
     """Return the columns of a table of scores: sample, labels, components."""
-    import numpy as np
-
-    n = rows.shape[0]
-    columns: dict[str, Any] = {"sample": np.arange(1, n + 1) if rows.sample_names is None else rows.sample_names}
+    columns = sample_column(rows)
     for name, values in rows.labels.items():
         columns[f"{name} (label)" if name in ("sample", *scores.columns) else name] = values
     return columns | dict(scores.columns)
 
 
 def _write(
-    place: Results,
-    rows: Any,
-    estimator: Any,
-    found: Description,
-    scores: Scores,
-    notes: list[str],
-    options: dict[str, Any],
+    place: Results, rows: Any, estimator: Any, found: Description, scores: Scores, notes: list[str], options: Options
 ) -> None:
     """Write all files but the summary."""
     from princomp import report, save
@@ -277,14 +254,15 @@ def _write(
         write_table(file, score_columns(rows, scores), kind=kind, raw=options["raw_csv"])
     hidden = ("config", "force", "dry_run", "as_json")
     used = {name: value for name, value in options.items() if name not in hidden and value != ()}
-    place.path("config.toml").write_text(as_toml(used), encoding="utf-8")
+    place.path("config.toml").write_text(shared.as_toml(used), encoding="utf-8")
     if options["report"]:
-        label = options["label"] or (colour_by(rows) if scores.groups is None else None)
+        label = options["label"] or None
+        if label is None and scores.groups is None:  # the first text column with few values colours the points
+            label = next((name for name, values in rows.labels.items() if len(set(values)) <= COLOURS), None)
         report.write(
             estimator,
             rows,
             place.path("report.html"),
-            title=f"{found.model} of {Path(options['data']).name}" if options["data"] != "-" else None,
             labels=None if label is None else as_numbers(rows.labels[label]),
             label_name=label,
             sample_names=rows.sample_names,
@@ -292,11 +270,6 @@ def _write(
             notes=notes,
             source=options["data"],
         )
-
-
-def colour_by(rows: Any) -> str | None:
-    """Return the column that colours points where none was asked for: the first text column with few values."""
-    return next((name for name, values in rows.labels.items() if len(set(values)) <= COLOURS), None)
 
 
 def as_numbers(texts: Any) -> Any:
@@ -314,7 +287,7 @@ def summarise(found: Description, method: str) -> dict[str, Any]:
     return {"princomp": __version__, "method": method, "estimator": found.model, **found.facts}
 
 
-def _dry_run(rows: Any, method: Method, parameters: dict[str, Any], *, as_json: bool) -> None:
+def _dry_run(rows: Any, method: Method, parameters: Options, *, as_json: bool) -> None:
     """Print what a fit would read, and about how much memory it would take."""
     from princomp.data import budget
 
@@ -335,8 +308,5 @@ def _dry_run(rows: Any, method: Method, parameters: dict[str, Any], *, as_json: 
         click.echo(json.dumps(plan, indent=2))
         return
     sizes = {name[:-6]: f"{value / 2**20:.0f} MiB" for name, value in plan.items() if name.endswith("_bytes")}
-    click.echo(
-        f"{n} rows, {p} features; method {method.name}. Memory, about: "
-        + ", ".join(f"{k} {v}" for k, v in sizes.items())
-        + "."
-    )
+    memory = ", ".join(f"{name} {size}" for name, size in sizes.items())
+    click.echo(f"{n} rows, {p} features; method {method.name}. Memory, about: {memory}.")

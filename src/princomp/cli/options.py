@@ -133,8 +133,3 @@ CENTER = click.Option(
 )
 TOL = click.Option(["--tol"], type=click.FloatRange(min=0), help="Bound on the residual of the certificate.")
 MAX_ITER = click.Option(["--max-iter"], type=click.IntRange(min=1), help="Bound on iterations.")
-
-
-def several(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[str] | None:
-    """Return what was given, once or more often; None if it was not."""
-    return list(value) or None

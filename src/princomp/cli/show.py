@@ -36,7 +36,6 @@ def component_table(found: Description, most: int = 10) -> str:
 
 
 def _column(column: Column, most: int) -> list[str]:
-    """Return the name and the first numbers of a column, all of the same width."""
     form, least = {"count": ("d", 0), "number": (".4g", 10), "share": (".1%", 6)}[column.kind]
     width = max(least, len(column.name))
     return [f"{column.name:>{width}}", *(f"{number:{width}{form}}" for number in column.values[:most])]
@@ -62,12 +61,12 @@ class Log:
 
     def note(self, sentence: str) -> None:
         """Say something that the user should know, quiet or not."""
-        self._write(sentence)
+        tell(sentence, err=True)
 
     def tell(self, sentence: str) -> None:
         """Say how the work goes."""
         if not self._quiet:
-            self._write(sentence)
+            tell(sentence, err=True)
 
     @contextmanager
     def busy(self, sentence: str) -> Iterator[None]:
@@ -79,6 +78,3 @@ class Log:
 
         with Console(stderr=True).status(sentence):
             yield
-
-    def _write(self, sentence: str) -> None:
-        tell(sentence, err=True)

@@ -53,8 +53,7 @@ def transform(model: str, data: str, output: str, quiet: bool, force: bool, **op
         with reading(model):
             estimator = load(model)
         with reading(data):
-            source = sys.stdin.buffer if data == "-" else data
-            rows = read(source, **as_read(options))
+            rows = read(data, **as_read(options))
             for note in rows.notes:
                 log.note(note)
             scores = describe_scores(estimator, *_sides(estimator, rows, log))
@@ -72,7 +71,7 @@ def transform(model: str, data: str, output: str, quiet: bool, force: bool, **op
 
 def _sides(estimator: Any, rows: Any, log: Log) -> list[Any]:
     """Return the columns that the model takes; those of a second side if they are there."""
-    from princomp.data.columns import columns
+    from princomp.data.wrapped import columns
     from princomp.estimators.description import describe
 
     first, *others = describe(estimator).sides

@@ -19,7 +19,7 @@ from princomp.data.memory import MemoryRows
 from princomp.data.reading import DataError, File, Request, brief, naming
 from princomp.data.rows import Rows
 from princomp.data.shards import ShardRows
-from princomp.data.stored import Numbers, rows_in_files, same_width
+from princomp.data.stored import FileRows, Numbers
 
 SPARSE_FORMATS = ("csr", "csc", "coo", "bsr", "dia")
 ENTRY_BYTES = 32  # one sparse entry with its indices, and again as CSR
@@ -30,7 +30,11 @@ ENTRY_BYTES = 32  # one sparse entry with its indices, and again as CSR
 
 def read_npy(files: Sequence[File], request: Request) -> Rows:
     """Read ``.npy`` files, one after the other: in memory if small, else in blocks."""
-    return rows_in_files([_located(file) for file in files], request)
+    parts = [_located(file) for file in files]
+    same_width(files, parts)
+    rows = FileRows(parts, **request.blocks)
+    size = sum(math.prod(part.shape) * part.dtype.itemsize for part in parts)
+    return rows.in_memory(**request.blocks) if size <= request.kept else rows
 
 
 def _located(file: File) -> Numbers:
@@ -50,15 +54,12 @@ def _header(stream: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any
     """Return (shape, whether in Fortran order, dtype) from the beginning of a ``.npy`` stream."""
     try:
         version = npy.read_magic(stream)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, by_column, dtype = read(stream)
+        return (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(stream)
     except (ValueError, EOFError, SyntaxError, TokenError) as error:
         raise DataError(f"{name} is not a NumPy array file ({brief(error)}).") from error
-    return shape, by_column, dtype
 
 
 def _check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
-    """Raise DataError unless this is a matrix of numbers."""
     if dtype.kind not in "fiub":
         what = "Python objects, which are never loaded" if dtype.hasobject else f"{dtype}, not real numbers"
         raise DataError(f"{name} holds {what}: save a numeric array.")
@@ -77,11 +78,11 @@ def read_npz(files: Sequence[File], request: Request, member: str | None = None)
 
 
 def _matrix_of_npz(file: File, request: Request, member: str | None) -> Any:
-    """Return the matrix of a ``.npz`` file: an array, or a sparse one."""
     with file.open() as stream:
         try:
             with zipfile.ZipFile(stream) as archive, naming(file.name):
-                headers = {info.filename.removesuffix(".npy"): _member(archive, info, file) for info in _npy(archive)}
+                members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+                headers = {info.filename.removesuffix(".npy"): _member(archive, info, file) for info in members}
                 if member is None and {"format", "shape", "data"} <= headers.keys():
                     return _sparse(archive, headers, file, request)
                 name = _picked(headers, member, file)
@@ -90,10 +91,6 @@ def _matrix_of_npz(file: File, request: Request, member: str | None) -> Any:
                 return _load(archive, name, file)
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:  # damaged, encrypted, unknown packing
             raise DataError(f"{file.name} is not a whole .npz file ({brief(error)}).") from error
-
-
-def _npy(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    return [info for info in archive.infolist() if info.filename.endswith(".npy")]
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, file: File) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -109,10 +106,9 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, file: File) -> tupl
 def _load(archive: zipfile.ZipFile, name: str, file: File) -> Array:
     with archive.open(f"{name}.npy") as stream:
         try:
-            array: Array = npy.read_array(stream, allow_pickle=False)
+            return npy.read_array(stream, allow_pickle=False)
         except ValueError as error:
             raise DataError(f"{file.name}, array {shown(name)}: {brief(error)}.") from error
-    return array
 
 
 def _picked(headers: dict[str, tuple[tuple[int, ...], np.dtype[Any]]], member: str | None, file: File) -> str:
@@ -167,9 +163,11 @@ def joined(files: Sequence[File], request: Request, load: Callable[[File, Reques
     parts: list[Any] = []
     left = request
     for file in files:
-        parts.append(load(file, left))
-        left = replace(left, limit=left.limit - _bytes(parts[-1]))
-    same_width([(file, part.shape[1]) for file, part in zip(files, parts)])
+        part = load(file, left)
+        size = part.nbytes if isinstance(part, np.ndarray) else 16 * part.nnz
+        left = replace(left, limit=left.limit - size)
+        parts.append(part)
+    same_width(files, parts)
     for file, part in zip(files, parts):
         if isinstance(part, np.ndarray) != isinstance(parts[0], np.ndarray):
             raise DataError(f"{file.name} and {files[0].name} differ: one is sparse, the other dense.")
@@ -182,5 +180,8 @@ def joined(files: Sequence[File], request: Request, load: Callable[[File, Reques
     return SparseRows(parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr"), **request.blocks)
 
 
-def _bytes(matrix: Any) -> int:
-    return matrix.nbytes if isinstance(matrix, np.ndarray) else 16 * matrix.nnz
+def same_width(files: Sequence[File], parts: Sequence[Any]) -> None:
+    """Raise DataError, naming the file, if one has another number of columns than the first."""
+    for file, part in zip(files, parts):
+        if part.shape[1] != parts[0].shape[1]:
+            raise DataError(f"{file.name} has {part.shape[1]} columns, but {files[0].name} has {parts[0].shape[1]}.")

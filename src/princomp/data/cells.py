@@ -10,11 +10,9 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from princomp._typing import Array
-from princomp.data.reading import DataError, naming
+from princomp.data.reading import DataError, naming, plural
 
 PIECE_BYTES = 4 * 2**20
-LONGEST_LINE = 64 * 2**20  # or a 32nd of the memory that may be used: cells of one digit take that much more
-LEAST_LINE = 2**16  # but this is always read
 NEWLINE, QUOTE = 10, 34
 
 _WORDS = ("NA", "N/A", "#N/A", "<NA>", "NaN", "null", "None")
@@ -99,7 +97,6 @@ def _blocks(stream: IO[bytes], name: str, size: int) -> Iterator[bytes]:
 
 
 def _check_encoding(text: bytes, name: str, line: int) -> None:
-    """Raise DataError at the first byte that is not UTF-8."""
     if text.isascii():
         return
     try:
@@ -155,7 +152,7 @@ def rectangle(piece: Piece, width: int, name: str) -> Array:
     if len(wrong):
         found = int(counts[wrong[0]])
         line = piece.line_of(int(ends[counts[: wrong[0]].sum()]))
-        raise DataError(f"{name}, line {line} has {found} cell{'s' * (found != 1)}, but the first line has {width}.")
+        raise DataError(f"{name}, line {line} has {plural(found, 'cell')}, but the first line has {width}.")
     return ends
 
 
@@ -229,10 +226,3 @@ def as_truths(cells: Any) -> Array | None:
     if not (true | false | missing).all():
         return None
     return np.where(missing, np.nan, true)
-
-
-def like_numbers(cells: Any) -> Any:
-    """Tell, for each cell, whether it looks like a number to people."""
-    import pyarrow.compute as pc
-
-    return pc.match_substring_regex(cells, f"^(?:{LIKE_NUMBER})$")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.data.outputs import Outputs, Together
-from princomp.data.rows import Rows, add, centre
+from princomp.data.rows import Function, Merge, Rows, add, centre
 from princomp.data.sparse import CenteredSparse
 from princomp.data.wrapped import Change, of_changed
 
@@ -92,36 +92,30 @@ class Centered:
         return self._but(dense_tiles=True, changes=((change, how), *self.changes))
 
     def _but(self, **other: Any) -> Centered:
-        """Return a copy with other attributes."""
         new = copy(self)
         new.__dict__.update(other)
         return new
 
-    def _of_changed(self, fn: Callable[..., Any], state: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def _of_changed(self, fn: Function, state: tuple[Any, ...]) -> tuple[Function, tuple[Any, ...]]:
         """Return a function of tiles as they are, and its state, that gives what ``fn`` gives of changed ones."""
         for change, how in self.changes:  # the last one, which is called last, first
             fn, state = of_changed, (change, how, fn, *state)
         return fn, state
 
     def reduce(
-        self,
-        fn: Callable[..., Any],
-        *state: Any,
-        blocks: Iterable[int] | None = None,
-        combine: Callable[[Any, Any], Any] = add,
-        tile_rows: int | None = None,
+        self, fn: Function, *state: Any, combine: Merge = add, tile_rows: int | None = None, **blocks: Any
     ) -> Any:
         """Return the sum of ``fn(tile, rows, *state)`` over all centred tiles (see `Rows.reduce`)."""
         view = self._view(tile_rows)
         fn, state = self._of_changed(fn, state)
-        return self.rows.reduce(_reduce_tiles, view, fn, combine, state, blocks=blocks, combine=combine)
+        return self.rows.reduce(_reduce_tiles, view, fn, combine, state, combine=combine, **blocks)
 
-    def map(self, fn: Callable[..., Any], *state: Any, **outputs: Any) -> Any:
+    def map(self, fn: Function, *state: Any, **outputs: Any) -> Any:
         """Return ``fn(tile, rows, *state)`` row by row over all centred tiles (see `Rows.map`)."""
         fn, state = self._of_changed(fn, state)
         return self.rows.map(_map_tiles, self._view(), fn, state, Outputs(**outputs), **outputs)
 
-    def gather(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any = np.float64) -> Array:
+    def gather(self, fn: Function, *state: Any, width: int, dtype: Any = np.float64) -> Array:
         """Return what `map` does as a NumPy array here, whatever the storage (see `Rows.gather`)."""
         fn, state = self._of_changed(fn, state)
         how = (self._view(), fn, state, Outputs(width, dtype))
@@ -176,9 +170,7 @@ def _tiles(block: Any, rows: slice, view: View) -> Iterator[tuple[Any, slice]]:
             yield centre(part.toarray() if sparse else part, view.mean, view.factor, tile), where
 
 
-def _reduce_tiles(
-    block: Any, rows: slice, view: View, fn: Callable[..., Any], combine: Callable[[Any, Any], Any], state: Any
-) -> Any:
+def _reduce_tiles(block: Any, rows: slice, view: View, fn: Function, combine: Merge, state: Any) -> Any:
     total = None
     # What is not finite shows in the sums, and is then looked for: no warnings on the way.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -188,7 +180,7 @@ def _reduce_tiles(
     return total
 
 
-def _map_tiles(block: Any, rows: slice, view: View, fn: Callable[..., Any], state: Any, wanted: Outputs) -> Any:
+def _map_tiles(block: Any, rows: slice, view: View, fn: Function, state: Any, wanted: Outputs) -> Any:
     out = Together(block.shape[0], wanted)
     with np.errstate(over="ignore", invalid="ignore"):
         for tile, where in _tiles(block, rows, view):

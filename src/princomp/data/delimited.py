@@ -9,9 +9,8 @@ import numpy as np
 
 from princomp._text import listed, shown
 from princomp._typing import Array
+from princomp.data import tables
 from princomp.data.cells import (
-    LEAST_LINE,
-    LONGEST_LINE,
     MISSING,
     NEWLINE,
     NO_NUMBER,
@@ -31,16 +30,6 @@ from princomp.data.cells import (
 from princomp.data.reading import DataError, Request, Source, naming, plural, quoted
 from princomp.data.rows import Rows
 from princomp.data.stored import Sink
-from princomp.data.tables import (
-    Texts,
-    check_names,
-    check_same,
-    described,
-    name_notes,
-    need_pyarrow,
-    text_notes,
-    unique_names,
-)
 
 NUMBERS, TRUTHS, TEXT = 0, 1, 2  # kinds of columns; one with nothing in it counts as numbers
 
@@ -61,7 +50,7 @@ MARKED = re.compile(
 
 def read_delimited(sources: Sequence[Source], request: Request, delimiter: str | None = None) -> Rows:
     """Read delimited text, one file after the other; by default the delimiter is sniffed from the first."""
-    need_pyarrow()
+    tables.need_pyarrow()
     table = _Table(sources, request, delimiter)
     while not table.read_through():
         pass
@@ -73,7 +62,6 @@ class _Table:
 
     def __init__(self, sources: Sequence[Source], request: Request, delimiter: str | None) -> None:
         self.sources, self.request = sources, request
-        self.longest = max(LEAST_LINE, min(LONGEST_LINE, request.limit // 32))
         self.notes: list[str] = []
         self.delimiter, self.short = _layout(sources[0], request, delimiter)
         self.decimal_comma = (request.decimal or _decimal_mark(sources, self.delimiter)) == ","
@@ -81,7 +69,7 @@ class _Table:
             self.notes.append("Numbers were read with a decimal comma.")
         self.header, width = self._header(sources[0])
         self._name_columns(width)
-        check_names(self.names, self.request, sources[0])
+        tables.check_names(self.names, self.request, sources[0])
         where = {name: j for j, name in enumerate(self.names)}
         self.kinds = np.full(width, NUMBERS, np.int8)
         self.asked = {*self.request.label, self.request.index}
@@ -91,7 +79,6 @@ class _Table:
         self.empty: set[int] = set()  # columns without name and cells
 
     def _name_columns(self, width: int) -> None:
-        """Give each column a name, with notes on what was guessed."""
         guessed = self.request.header is None
         if self.header is None:
             self.names = [str(j) for j in range(width)]
@@ -100,7 +87,7 @@ class _Table:
                     "The first line holds numbers only, so it was read as data; columns are numbered from 0."
                 )
             return
-        self.names = unique_names(self.header)
+        self.names = tables.unique_names(self.header)
         if not self.header[0] and self.request.index is None and self.names[0] not in self.request.drop:
             self.request = replace(self.request, index=self.names[0])
             self.notes.append("The first column has no name, so it was read as sample names.")
@@ -114,7 +101,7 @@ class _Table:
         self.count, self.held = 0, True
         self.waiting = self.skipped = 0  # rows of empty cells: not yet known to be at the end, and at the end
         self.numbers = np.zeros(len(self.names), np.int64)
-        self.sink, self.texts = Sink(0, np.float64, 0), Texts([], None, 0)
+        self.sink, self.texts = Sink(0, np.float64, 0), tables.Texts([], None, 0)
         for source in self.sources:
             with source.open() as raw:
                 for piece in self._pieces(raw, source):
@@ -136,8 +123,8 @@ class _Table:
         notes = [*self.notes, *self.nearly.values()]
         if self.header is not None:
             named = {j for j in (0, *self.empty) if j or self.names[0] == self.request.index}
-            notes += name_notes(self.header, self.names, named | self.unwanted)
-        notes += text_notes([self.names[j] for j in left_out if self.names[j] not in self.asked], self.texts)
+            notes += tables.name_notes(self.header, self.names, named | self.unwanted)
+        notes += tables.text_notes([self.names[j] for j in left_out if self.names[j] not in self.asked], self.texts)
         if self.empty:
             notes.append(f"Left out {plural(len(self.empty), 'column')} without a name and without a number.")
         if self.skipped:
@@ -148,31 +135,29 @@ class _Table:
                 names_rows = f"if it names the rows, give index={quoted(name)}"
                 notes.append(f"Column {shown(name)} counts up by one: {names_rows}.")
         names = None if self.header is None else features
-        return described(self.sink, self.request, self.sources[0], names=names, texts=self.texts, notes=notes)
+        return tables.described(self.sink, self.request, self.sources[0], names=names, texts=self.texts, notes=notes)
 
     def _features(self) -> Array:
         return np.flatnonzero(self.kinds != TEXT)
 
     def _pieces(self, raw: Any, source: Source) -> Iterator[Piece]:
-        """Yield the records of one file after its header."""
         first = True
         for piece in self._all_pieces(raw, source):
             if first and len(records(piece)[1]):
                 first = False
                 header, _, end = self._header_of(piece)
-                check_same(self.sources[0], self.header, source, header)
+                tables.check_same(self.sources[0], self.header, source, header)
                 if header is not None:
                     piece = piece.after(end + 1)
             yield piece
 
     def _all_pieces(self, raw: Any, source: Source) -> Iterator[Piece]:
         """Yield the records of one file, its header too, but not the line that tells Excel the delimiter."""
-        for piece in pieces(plain(raw), source.name, self.delimiter, self.longest):
+        for piece in pieces(plain(raw), source.name, self.delimiter, self.request.longest_line):
             said = SEP_LINE.match(piece.text) if piece.line == 1 else None
             yield piece.after(said.end()) if said else piece
 
     def _header(self, source: Source) -> tuple[list[str] | None, int]:
-        """Return the header of a file (None without one) and the number of columns."""
         with source.open() as raw:
             for piece in self._all_pieces(raw, source):
                 if len(records(piece)[1]):
@@ -194,7 +179,6 @@ class _Table:
     # --- one piece ------------------------------------------------------------------------------------
 
     def _take(self, piece: Piece, source: Source) -> None:
-        """Take the records of a piece: numbers to the sink, text to the texts."""
         width = len(self.names)
         ends = rectangle(piece, width, source.name)
         if not len(ends):
@@ -217,7 +201,6 @@ class _Table:
         self.waiting = last_empty
 
     def _keep(self, values: Array, text_of: Callable[[str], Any]) -> None:
-        """Keep some rows: their numbers, and the text of each column that is gathered."""
         if self.held:
             self._count_up(values)
             self.sink.append(values)
@@ -250,7 +233,7 @@ class _Table:
         text = [j for j in np.flatnonzero(self.kinds == TEXT).tolist() if j not in unwanted]
         text.sort(key=lambda j: self.names[j] not in self.asked)  # those asked for first
         self.where = {self.names[j]: j for j in text}
-        self.texts = Texts(list(self.where), self.request.index, self.request.kept)
+        self.texts = tables.Texts(list(self.where), self.request.index, self.request.kept)
 
     def _values(self, cells: Any, where: Any) -> Array:
         """Return the numbers of a piece, (rows, features), after learning from it which columns are numbers."""
@@ -349,7 +332,6 @@ def _filled_rows(cells: Any, width: int) -> int:
 
 
 def _empty_strings(count: int) -> Any:
-    """Return the text of empty cells, in codes."""
     import pyarrow as pa
 
     return pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array([""]))

@@ -136,7 +136,6 @@ def _names(asked: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _check_layout(decimal: str | None, delimiter: str | None, header: bool | None) -> None:
-    """Raise ValueError unless delimited text can be written so."""
     if decimal not in (None, ".", ","):
         raise ValueError(f"decimal must be '.' or ',', got {decimal!r}.")
     if header not in (None, True, False):
@@ -149,7 +148,6 @@ def _check_layout(decimal: str | None, delimiter: str | None, header: bool | Non
 
 
 def _read_files(path: str, request: Request) -> Rows:
-    """Read the files that a path, or a pattern, means."""
     path, member = _member(path)
     paths = _matches(path)
     kinds = [_kind(each) for each in paths]
@@ -197,7 +195,6 @@ def _kind(path: str) -> str:
 
 
 def _name_of(stream: Any) -> str:
-    """Return what to call a stream in messages."""
     if not hasattr(stream, "read"):
         raise TypeError(f"path must be a path or a binary file, got {type(stream).__name__}.")
     if stream is sys.stdin.buffer:

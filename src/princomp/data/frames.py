@@ -42,7 +42,6 @@ def labels(frame: Any) -> list[Any]:
 
 
 def _column(series: Any) -> Array:
-    """Return one column as float64."""
     import narwhals as nw
 
     dtype = series.dtype

@@ -10,11 +10,10 @@ import numpy as np
 from princomp._text import shown
 from princomp._typing import Array
 from princomp.data.arrays import joined
-from princomp.data.cells import LEAST_LINE, LONGEST_LINE, NEWLINE, Piece, cell_ends, pieces, plain, strings
+from princomp.data.cells import NEWLINE, NUMBER, Piece, cell_ends, pieces, plain, strings
 from princomp.data.reading import DataError, File, Request, plural
 from princomp.data.rows import Rows
 
-NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?i:inf|infinity|nan)"
 ENTRY_BYTES = 64  # one entry with its place as read, and again in a sparse array
 
 
@@ -47,11 +46,9 @@ def read_mtx(files: Sequence[File], request: Request) -> Rows:
 
 
 def _matrix_of_mtx(file: File, request: Request) -> Any:
-    """Return the matrix of a ``.mtx`` file: an array, or a sparse one."""
-    longest = max(LEAST_LINE, min(LONGEST_LINE, request.limit // 32))
     header, values, found = None, np.empty((0, 0)), 0
     with file.open() as raw:
-        for piece in pieces(plain(raw), file.name, b"\n", longest):
+        for piece in pieces(plain(raw), file.name, b"\n", request.longest_line):
             if header is None:
                 header, piece = _header(piece, file.name)
                 request.require(header.bytes, file.name)
@@ -67,7 +64,6 @@ def _matrix_of_mtx(file: File, request: Request) -> Any:
 
 
 def _header(piece: Piece, name: str) -> tuple[Header, Piece]:
-    """Return the header at the beginning of a file, and what follows it."""
     banner = piece.text[: piece.text.find(b"\n")].lower().split()
     data = re.search(rb"^[ \t]*[^%\s]", piece.text, re.MULTILINE)  # after comments and blank lines
     begin = data.start() if data else 0
@@ -95,7 +91,6 @@ def _header(piece: Piece, name: str) -> tuple[Header, Piece]:
 
 
 def _entries(piece: Piece, header: Header, name: str) -> Array:
-    """Return the lines of a piece as numbers, (entries, width)."""
     if not piece.text.strip():
         return np.empty((0, header.width))
     plainly = _plain_entries(piece.text, header.width)
@@ -109,7 +104,7 @@ def _entries(piece: Piece, header: Header, name: str) -> Array:
         pass
     for k, line in enumerate(piece.text.split(b"\n")):
         words = line.split()
-        if words and not (len(words) == header.width and all(re.fullmatch(NUMBER, word) for word in words)):
+        if words and not (len(words) == header.width and all(re.fullmatch(NUMBER.encode(), word) for word in words)):
             raise DataError(f"{name}, line {piece.line + k}: expected {plural(header.width, 'number')}.")
     raise DataError(f"{name}, line {piece.line}: there is something else than numbers from here on.")
 
@@ -133,7 +128,6 @@ def _plain_entries(text: bytes, width: int) -> Array | None:
 
 
 def _matrix(values: Array, header: Header, name: str) -> Any:
-    """Return the matrix that entries make."""
     import scipy.sparse as sp
 
     (rows, columns), sign = header.shape, -1.0 if header.symmetry == "skew-symmetric" else 1.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.data.budget import available_bytes
-from princomp.data.rows import BLOCK_BYTES, Rows, block_offsets, centre
+from princomp.data.rows import Rows, block_offsets, centre
 
 SINGLE_SHARE = 0.1  # of the memory that is left may go into a copy in single precision
 
@@ -31,9 +31,14 @@ def checked(array: Any, what: str = "X") -> Array:
         raise TypeError(f"{what} is a np.matrix, whose products differ from an array's: pass np.asarray({what}).")
     if hasattr(array, "tocsr"):
         raise TypeError(f"{what} is a sparse matrix, which is not taken here: put sparse parts together with vstack.")
-    given, array = array, _as_array(array, what)
+    given = array
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise ValueError(f"{what} cannot be read as an array; have its rows the same length? ({error})") from error
     if array.ndim == 0 and array.dtype.kind not in "fiubc":
-        raise TypeError(f"{what} is {_named(given)}, not a table of numbers. {_instead(given, what)}")
+        named = "None" if given is None else f"a {type(given).__name__}"
+        raise TypeError(f"{what} is {named}, not a table of numbers. {_instead(given, what)}")
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what} has dtype {array.dtype}.")
     if array.dtype.kind == "O":
@@ -48,19 +53,7 @@ def checked(array: Any, what: str = "X") -> Array:
     return array
 
 
-def _as_array(given: Any, what: str) -> Array:
-    try:
-        return np.asarray(given)
-    except ValueError as error:
-        raise ValueError(f"{what} cannot be read as an array; have its rows the same length? ({error})") from error
-
-
-def _named(given: Any) -> str:
-    return "None" if given is None else f"a {type(given).__name__}"
-
-
 def _instead(given: Any, what: str) -> str:
-    """Say what to do with something that is no array."""
     if isinstance(given, str | PathLike):
         return f"Read a file with princomp.read({what})."
     if isinstance(given, Iterator):
@@ -98,25 +91,17 @@ def _numbers(array: Array, what: str) -> Array:
 class MemoryRows(Rows):
     """Rows of one array in memory (or mapped into it): blocks are views."""
 
-    def __init__(
-        self,
-        array: Any,
-        *,
-        names: tuple[str, ...] | None = None,
-        block_rows: int | None = None,
-        block_bytes: int = BLOCK_BYTES,
-    ) -> None:
+    def __init__(self, array: Any, *, names: tuple[str, ...] | None = None, **blocks: Any) -> None:
         self.changeable = isinstance(array, np.memmap)  # np.asarray forgets it
         self._array = checked(array)
         self.shape = self._array.shape
         self.dtype = working_dtype(self._array.dtype)
         self.names = names
-        self.offsets = block_offsets(*self.shape, block_rows, block_bytes)
+        self.offsets = block_offsets(*self.shape, **blocks)
 
     def block(self, i: int) -> Array:
         """Return a view of block i."""
-        view: Array = self._array[self.rows(i)]
-        return view
+        return self._array[self.rows(i)]
 
     def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:
         """Return a centred copy of half the size, if it is small beside the memory that is left."""

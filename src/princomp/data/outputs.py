@@ -69,7 +69,6 @@ class Together:
 
 
 def _stacked(parts: dict[tuple[int, int], Any], kind: Output) -> Any:
-    """Return CSR parts as one."""
     import scipy.sparse as sp
 
     return sp.vstack([kind.empty(), *(parts[rows] for rows in sorted(parts))], format="csr", dtype=kind.dtype)

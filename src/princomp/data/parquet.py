@@ -56,7 +56,6 @@ def read_parquet(files: Sequence[File], request: Request) -> Rows:
 
 
 def _kind(types: list[Any]) -> str:
-    """Return what a column is, of its types in all files."""
     from pyarrow import types as of
 
     number = (of.is_integer, of.is_floating, of.is_boolean, of.is_decimal, of.is_null)
@@ -71,11 +70,8 @@ def _with_index(schema: Any, request: Request) -> tuple[Request, list[str]]:
     """Return the request, with the index that pandas stored as sample names if none is asked for; and its columns."""
     said = schema.pandas_metadata
     columns = said.get("index_columns") if isinstance(said, dict) else None
-    stored = (
-        [name for name in columns if name in schema.names and name not in request.drop]
-        if isinstance(columns, list)
-        else []
-    )
+    columns = columns if isinstance(columns, list) else []
+    stored = [name for name in columns if name in schema.names and name not in request.drop]
     if len(stored) == 1 and request.index is None:
         request = replace(request, index=stored[0])
     return request, stored
@@ -87,7 +83,6 @@ def _schema(file: File) -> Any:
 
 
 def _batches(file: File, features: list[str], texts: Texts) -> Iterator[Any]:
-    """Yield some thousand rows at a time, of the columns wanted."""
     text = texts.wanted()
     width = len(features) + len(text)
     with _opened(file, width, read_dictionary=text) as parquet:
@@ -129,7 +124,6 @@ def _errors(file: File) -> Iterator[None]:
 
 
 def _values(batch: Any, features: list[str], file: File) -> Array:
-    """Return the numbers of a batch, (rows, features)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

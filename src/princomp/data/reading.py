@@ -13,6 +13,8 @@ from princomp._text import shown
 
 # Data of this size are kept in memory (or of a quarter of the memory that may be used, if that is less).
 KEPT_BYTES = 256 * 2**20
+LONGEST_LINE = 64 * 2**20  # or a 32nd of the memory that may be used: cells of one digit take that much more
+LEAST_LINE = 2**16  # but this is always read
 
 
 class DataError(ValueError):
@@ -36,6 +38,11 @@ class Request:
     def kept(self) -> int:
         """Return how many bytes of data may stay in memory."""
         return min(KEPT_BYTES, self.limit // 4)
+
+    @property
+    def longest_line(self) -> int:
+        """Return how many bytes one line of text may have."""
+        return max(LEAST_LINE, min(LONGEST_LINE, self.limit // 32))
 
     def require(self, size: int, what: str) -> None:
         """Raise MemoryError if ``size`` bytes for ``what`` are over the limit."""
@@ -100,17 +107,15 @@ class Spooled:
     def __init__(self, stream: Any, name: str, kept: int) -> None:
         self.name = name
         self._file = tempfile.SpooledTemporaryFile(kept, dir=spill_folder())  # noqa: SIM115  closed with us
-        while block := self._next(stream):
+        block = b"-"
+        while block:
+            with naming(name):
+                block = stream.read(2**20)
+            if not isinstance(block, bytes):
+                raise DataError(f"{name} gives text, not bytes: open it in binary mode ('rb').")
             self._file.write(block)
         if not self._file.tell():
             raise DataError(f"{name} is empty.")
-
-    def _next(self, stream: Any) -> bytes:
-        with naming(self.name):
-            block = stream.read(2**20)
-        if not isinstance(block, bytes):
-            raise DataError(f"{self.name} gives text, not bytes: open it in binary mode ('rb').")
-        return block
 
     @contextmanager
     def open(self) -> Iterator[Any]:

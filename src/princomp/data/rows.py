@@ -19,6 +19,9 @@ from princomp.data.outputs import Outputs, Together
 BLOCK_BYTES = 32 * 2**20
 LEAST_ROWS = 32  # of very long rows: a product with fewer would be larger than the block itself
 
+Function = Callable[..., Any]  # of a block, its row numbers and some state
+Merge = Callable[[Any, Any], Any]  # of two parts of a sum
+
 
 def add(total: Any, part: Any) -> Any:
     """Add an array, or a tuple of arrays, into ``total`` in place."""
@@ -39,7 +42,7 @@ def centre(block: Array, mean: Array | None, factor: Array | None, out: Array) -
     return out
 
 
-def block_offsets(n: int, p: int, block_rows: int | None, block_bytes: int) -> Array:
+def block_offsets(n: int, p: int, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES) -> Array:
     """Return the row numbers at which blocks begin, and n: blocks of ``block_rows``, or of about ``block_bytes``."""
     if block_rows is None:
         block_rows = max(LEAST_ROWS, block_bytes // (8 * max(p, 1)))
@@ -48,10 +51,10 @@ def block_offsets(n: int, p: int, block_rows: int | None, block_bytes: int) -> A
     return np.append(np.arange(0, n, block_rows), n)
 
 
-def offsets_of_parts(lengths: Sequence[int], p: int, *cut: Any) -> tuple[Array, list[tuple[int, int]]]:
+def offsets_of_parts(lengths: Sequence[int], p: int, **blocks: Any) -> tuple[Array, list[tuple[int, int]]]:
     """Return `block_offsets` of parts of these lengths, no block in two of them; and (part, row in it) of each."""
     begin = np.cumsum([0, *lengths])
-    inside = [block_offsets(length, p, *cut)[:-1] for length in lengths]
+    inside = [block_offsets(length, p, **blocks)[:-1] for length in lengths]
     offsets = np.concatenate([first + starts for first, starts in zip(begin, inside)] + [begin[-1:]])
     return offsets, [(part, int(start)) for part, starts in enumerate(inside) for start in starts]
 
@@ -61,7 +64,7 @@ def itself(block: Any, rows: slice) -> Any:
     return block
 
 
-def _listed(block: Any, rows: slice, fn: Callable[..., Any], *state: Any) -> list[Array]:
+def listed_part(block: Any, rows: slice, fn: Function, *state: Any) -> list[Array]:
     """Return a list of one part: lists are put together without copying what is in them."""
     return [fn(block, rows, *state)]
 
@@ -70,6 +73,7 @@ class Rows(ABC):
     """An immutable, re-readable (n, p) matrix in row blocks (ndarray or CSR; NaN = missing).
 
     A new storage gives the attributes and `block`; an engine with workers of its own gives `reduce` and `map` too.
+    ``**blocks`` of a storage say how it is cut, as in `block_offsets`.
 
     Attributes
     ----------
@@ -118,20 +122,14 @@ class Rows(ABC):
     def block(self, i: int) -> Any:
         """Return block i: an ndarray or a SciPy CSR array, never written to."""
 
-    def reduce(
-        self,
-        fn: Callable[..., Any],
-        *state: Any,
-        blocks: Iterable[int] | None = None,
-        combine: Callable[[Any, Any], Any] = add,
-    ) -> Any:
+    def reduce(self, fn: Function, *state: Any, blocks: Iterable[int] | None = None, combine: Merge = add) -> Any:
         """Return the sum of ``fn(block, rows, *state)`` over all blocks, or those listed, in a fixed order.
 
         ``fn`` is importable and pure; ``rows`` is the slice of global row numbers; it returns a fresh array or tuple
         of arrays, additive over any split of rows (``combine`` may be another associative merge of two parts).
         """
         todo = list(range(len(self.offsets) - 1) if blocks is None else blocks)
-        with closing(ordered_map(lambda i: fn(self.block(i), self.rows(i), *state), todo, len(todo))) as parts:
+        with closing(ordered_map(lambda i: fn(self.block(i), self.rows(i), *state), todo)) as parts:
             total = next(parts)
             for part in parts:
                 total = combine(total, part)
@@ -139,7 +137,7 @@ class Rows(ABC):
 
     def map(
         self,
-        fn: Callable[..., Any],
+        fn: Function,
         *state: Any,
         width: int | tuple[int, ...],
         dtype: Any,
@@ -179,17 +177,16 @@ class Rows(ABC):
         def fill(i: int) -> None:
             out.put(slice(offsets[i], offsets[i + 1]), fn(self.block(i), self.rows(i), *state))
 
-        with closing(ordered_map(fill, range(len(offsets) - 1), len(offsets) - 1)) as parts:
+        with closing(ordered_map(fill, range(len(offsets) - 1))) as parts:
             for _ in parts:
                 pass
         return out.answer()
 
-    def gather(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any) -> Array:
+    def gather(self, fn: Function, *state: Any, width: int, dtype: Any) -> Array:
         """Return what `map` does as a NumPy array here, whatever the storage: for answers that are small."""
         if self.local:
-            array: Array = self.map(fn, *state, width=width, dtype=dtype)
-            return array
-        return np.concatenate(self.reduce(_listed, fn, *state, combine=operator.add)).astype(dtype, copy=False)
+            return self.map(fn, *state, width=width, dtype=dtype)
+        return np.concatenate(self.reduce(listed_part, fn, *state, combine=operator.add)).astype(dtype, copy=False)
 
     def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:
         """Return rows for work in single precision, and whether they are centred and scaled already.
@@ -203,6 +200,5 @@ class Rows(ABC):
         return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
 
     def __repr__(self) -> str:
-        """Say what is held."""
         n, p = self.shape
         return f"<{type(self).__name__} {n} x {p} {self.dtype} in {len(self.offsets) - 1} blocks>"

@@ -10,7 +10,7 @@ from princomp._text import listed
 from princomp._typing import Array
 from princomp.data.frames import frame_to_array, is_frame, labels
 from princomp.data.memory import checked, working_dtype
-from princomp.data.rows import BLOCK_BYTES, Rows, offsets_of_parts
+from princomp.data.rows import Rows, offsets_of_parts
 
 Labels = Sequence[Hashable]
 
@@ -20,13 +20,9 @@ def is_shards(X: Any) -> bool:
     return (
         isinstance(X, list | tuple)
         and len(X) > 0
-        and all(_is_outside(item) or _is_table(item) for item in X)
+        and all(_is_outside(item) or is_frame(item) or np.ndim(item) == 2 for item in X)
         and not all(isinstance(item, list | tuple) for item in X)
     )
-
-
-def _is_table(item: Any) -> bool:
-    return is_frame(item) or np.ndim(item) == 2
 
 
 def _is_outside(shard: Any) -> bool:
@@ -73,7 +69,7 @@ class ShardRows(Rows):
     return the same rows each time, and should return something cheap to slice.
     """
 
-    def __init__(self, shards: Sequence[Any], *, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(self, shards: Sequence[Any], **blocks: Any) -> None:
         self._shards: list[Any] = []  # arrays, paths and callables
         self._labels: Labels | None = None
         shapes, dtypes = [], []
@@ -93,7 +89,7 @@ class ShardRows(Rows):
         lengths = [length for length, _ in shapes]
         self.shape = (sum(lengths), widths.pop())
         self.dtype = working_dtype(np.result_type(*dtypes))
-        self.offsets, self._where = offsets_of_parts(lengths, self.shape[1], block_rows, block_bytes)
+        self.offsets, self._where = offsets_of_parts(lengths, self.shape[1], **blocks)
         self._lengths = lengths
         self.changeable = any(map(_is_outside, self._shards))
 

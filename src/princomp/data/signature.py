@@ -23,13 +23,9 @@ EPS = float(np.finfo(np.float64).eps)
 ROUNDING = 1e-12
 
 
-def _table() -> Array:
-    """Return weights of 0.5 to 1.5 with random signs: real numbers, so that changes do not cancel as signs let them."""
-    rng = np.random.default_rng(SEED)
-    return np.asarray(rng.uniform(0.5, 1.5, PERIOD) * rng.choice([-1.0, 1.0], PERIOD))
-
-
-_TABLE = _table()
+# Weights of 0.5 to 1.5 with random signs: real numbers, so that changes do not cancel as signs let them.
+_rng = np.random.default_rng(SEED)
+_TABLE = _rng.uniform(0.5, 1.5, PERIOD) * _rng.choice([-1.0, 1.0], PERIOD)
 _SUMS = np.concatenate([[0.0], np.cumsum(_TABLE)])  # of the first 0, 1, ... weights
 
 

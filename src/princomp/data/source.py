@@ -9,22 +9,6 @@ from princomp.data.rows import BLOCK_BYTES, Rows
 from princomp.data.shards import ShardRows, is_shards
 
 
-def _is_dask(X: Any) -> bool:
-    """Tell a Dask collection; Dask is imported only if the user has done so."""
-    return "dask" in sys.modules and type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
-
-
-def _is_spark(X: Any) -> bool:
-    """Tell a Spark DataFrame, classic or Connect; pyspark is there if the user has one."""
-    return type(X).__module__.startswith("pyspark.sql.") and type(X).__name__ == "DataFrame"
-
-
-def _is_sparse(X: Any) -> bool:
-    """Tell a SciPy sparse matrix or array; scipy.sparse is there if the user has one."""
-    sparse = sys.modules.get("scipy.sparse")
-    return sparse is not None and bool(sparse.issparse(X))
-
-
 def as_rows(X: Any, *, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES) -> Rows:
     """Return X as `Rows`, without copying it where that can be avoided.
 
@@ -64,15 +48,16 @@ def as_rows(X: Any, *, block_rows: int | None = None, block_bytes: int = BLOCK_B
     how: dict[str, Any] = {"block_rows": block_rows, "block_bytes": block_bytes}
     if isinstance(X, Rows):
         return X
-    if _is_dask(X):
+    library = type(X).__module__  # is there already if X comes from it, and is not imported else
+    if library.partition(".")[0] in ("dask", "dask_expr"):
         from princomp.data.dask import DaskRows
 
         return DaskRows(X)
-    if _is_spark(X):
+    if library.startswith("pyspark.sql.") and type(X).__name__ == "DataFrame":  # classic or Connect
         from princomp.data.spark import SparkRows
 
         return SparkRows(X, **how)
-    if _is_sparse(X):
+    if "scipy.sparse" in sys.modules and sys.modules["scipy.sparse"].issparse(X):
         from princomp.data.sparse import SparseRows
 
         return SparseRows(X, **how)

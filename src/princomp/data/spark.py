@@ -18,7 +18,8 @@ import numpy as np
 
 from princomp._text import listed
 from princomp._typing import Array
-from princomp.data.rows import BLOCK_BYTES, Rows, _listed, add, block_offsets
+from princomp.data.outputs import Outputs
+from princomp.data.rows import Function, Merge, Rows, add, block_offsets, itself, listed_part
 
 # A sum over 400 x 30 numbers in two persisted partitions took 0.18 to 1.0 s, in the median of 20 0.34 s (pyspark 4.3 in
 # local[2], two busy cores); a cluster has a network besides.
@@ -144,7 +145,7 @@ def _partition() -> int:
 
 
 def _count(batches: Iterator[Any]) -> Iterator[Any]:
-    yield from _sent(_partition(), sum(batch.num_rows for batch in batches))
+    yield from _pieces(_partition(), 0, pickle.dumps(sum(batch.num_rows for batch in batches)))
 
 
 def _sum(batches: Iterator[Any], blocks: Blocks, features: Features, fn: Any, state: Any, combine: Any) -> Any:
@@ -162,15 +163,11 @@ def _sum(batches: Iterator[Any], blocks: Blocks, features: Features, fn: Any, st
 def _send_sum(batches: Iterator[Any], *how: Any) -> Iterator[Any]:
     total = _sum(batches, *how)
     if total is not None:
-        yield from _sent(_partition(), total)
-
-
-def _sent(partition: int, value: Any) -> Iterator[Any]:
-    """Yield rows of `PARTS` that hold a value."""
-    yield from _pieces(partition, 0, pickle.dumps(value, protocol=5))
+        yield from _pieces(_partition(), 0, pickle.dumps(total, protocol=5))
 
 
 def _pieces(partition: int, leaf: int, content: bytes) -> Iterator[Any]:
+    """Yield rows of `PARTS` that hold the content."""
     for piece, start in enumerate(range(0, len(content), PIECE_BYTES)):
         yield _row(partition, leaf, piece, content[start : start + PIECE_BYTES])
 
@@ -238,7 +235,6 @@ class Answer(NamedTuple):
 def _map(
     batches: Iterator[Any], blocks: Blocks | int, features: Features, fn: Any, state: Any, found: Answer
 ) -> Iterator[Any]:
-    """Yield what becomes of a row-by-row function of each block."""
     tables = _unnumbered(batches, blocks) if isinstance(blocks, int) else blocks.read(_partition(), batches)
     for table, rows in tables:
         yield from found.put(table, fn(features.read(table), rows, *state)).to_batches()
@@ -269,13 +265,13 @@ class SparkRows(Rows):
     local = False
     pass_seconds = PASS_SECONDS
 
-    def __init__(self, X: Any, *, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(self, X: Any, **blocks: Any) -> None:
         _need_arrow()
         self._names = list(X.columns)
         self._frame = X.toDF(*(f"c{j}" for j in range(len(self._names))))  # dots in names have a meaning to Spark
         self._places, self._nested, self.dtype = _found(X.schema.fields)
         self.names = None if self._nested else tuple(self._names)
-        self._cut = (block_rows, block_bytes)
+        self._cut = blocks
 
     @property
     def width(self) -> int:
@@ -296,7 +292,7 @@ class SparkRows(Rows):
         """The blocks of all partitions; Spark's own batches are cut anew, so that settings do not change the answer."""
         n, ends, first = 0, [np.zeros(1, dtype=int)], [0]
         for count in self._values(_count):
-            ends.append(n + block_offsets(count, self.width, *self._cut)[1:])
+            ends.append(n + block_offsets(count, self.width, **self._cut)[1:])
             first.append(first[-1] + len(ends[-1]))
             n += count
         return Blocks(np.concatenate(ends), np.array(first), frozenset(range(first[-1])))
@@ -311,16 +307,9 @@ class SparkRows(Rows):
 
     def block(self, i: int) -> Array:
         """Return block i, computed and brought here."""
-        block: Array = self.reduce(_itself, blocks=[i])
-        return block
+        return self.reduce(itself, blocks=[i])
 
-    def reduce(
-        self,
-        fn: Callable[..., Any],
-        *state: Any,
-        blocks: Iterable[int] | None = None,
-        combine: Callable[[Any, Any], Any] = add,
-    ) -> Any:
+    def reduce(self, fn: Function, *state: Any, blocks: Iterable[int] | None = None, combine: Merge = add) -> Any:
         """Return the sum of ``fn`` over blocks (see `Rows.reduce`); each partition's part is computed on a worker."""
         wanted = self._blocks if blocks is None else self._blocks._replace(wanted=frozenset(blocks))
         how = (wanted, self._features, fn, state, combine)
@@ -332,34 +321,26 @@ class SparkRows(Rows):
             raise _changed("it has fewer partitions than it had")
         return reduce(combine, parts)
 
-    def map(
-        self,
-        fn: Callable[..., Any],
-        *state: Any,
-        width: int | tuple[int, ...],
-        dtype: Any,
-        sparse: bool | tuple[bool, ...] = False,
-        lengths: Array | None = None,
-    ) -> Any:
+    def map(self, fn: Function, *state: Any, lengths: Array | None = None, **outputs: Any) -> Any:
         """Return a lazy DataFrame of ``fn`` over blocks, or several (see `Rows.map`).
 
         Each holds the columns that are not features, as they are, and one more of arrays, called "scores" (dense: Spark
         has no sparse ones). In a larger plan Spark may deal rows out in other partitions and in another order, so that
         they have no numbers here: a function that asks for them fails, unless it returns ``lengths`` rows of a block.
         """
-        if isinstance(width, tuple):
-            dtypes = dtype if isinstance(dtype, tuple) else (dtype,) * len(width)
-            return tuple(self._mapped(fn, state, i, each, lengths) for i, each in enumerate(dtypes))
-        return self._mapped(fn, state, None, dtype, lengths)
+        wanted = Outputs(**outputs)
+        if not wanted.several:
+            return self._mapped(fn, state, None, wanted.dtype, lengths)
+        return tuple(self._mapped(fn, state, i, one.dtype, lengths) for i, one in enumerate(wanted.each()))
 
-    def gather(self, fn: Callable[..., Any], *state: Any, width: int, dtype: Any) -> Array:
+    def gather(self, fn: Function, *state: Any, width: int, dtype: Any) -> Array:
         """Return what `map` does as a NumPy array here, by as many jobs as Spark needs to bring so much."""
         ends = np.arange(1, len(self.offsets) - 1)
         cuts = ends[np.diff(8 * width * self.offsets[1:] // GATHER_BYTES) > 0]
         parts = [
             part
             for some in np.split(np.arange(len(self.offsets) - 1), cuts)
-            for part in self.reduce(_listed, fn, *state, blocks=some.tolist(), combine=operator.add)
+            for part in self.reduce(listed_part, fn, *state, blocks=some.tolist(), combine=operator.add)
         ]
         return np.concatenate(parts).astype(dtype, copy=False)
 
@@ -374,7 +355,7 @@ class SparkRows(Rows):
         cells = FloatType() if single else DoubleType()
         fields = self._frame.schema.fields
         schema = StructType([*(fields[j] for j in kept), StructField(SCORES, ArrayType(cells))])
-        most = int(np.diff(block_offsets(2**31, self.width, *self._cut)[:2])[0])
+        most = int(np.diff(block_offsets(2**31, self.width, **self._cut)[:2])[0])
         found = Answer(kept, pick, np.dtype(np.float32 if single else np.float64))
         how = (most if lengths is None else self._blocks, self._features, fn, state, found)
         return _in_arrow(self._frame, schema, _map, *how).toDF(*names, SCORES)
@@ -419,17 +400,11 @@ class SparkRows(Rows):
         return values
 
 
-def _itself(block: Array, rows: slice) -> Array:
-    return block
-
-
 def _leaves(tree: Any) -> list[Array]:
-    """Return the arrays of a tuple of tuples of arrays, or of one array."""
     return [leaf for part in tree for leaf in _leaves(part)] if isinstance(tree, tuple) else [np.asarray(tree)]
 
 
 def _like(tree: Any, leaves: Iterator[Array]) -> Any:
-    """Return the same tuples with other arrays."""
     return tuple(_like(part, leaves) for part in tree) if isinstance(tree, tuple) else next(leaves)
 
 
@@ -495,7 +470,6 @@ def _found(fields: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def _need_arrow() -> None:
-    """Say how to install what pyspark needs to hand over Arrow tables, if it is missing."""
     missing = [name for name in ("pyarrow", "pandas") if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(

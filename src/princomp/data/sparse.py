@@ -35,7 +35,6 @@ class SparseRows(Rows):
             self.offsets = block_offsets(*self.shape, block_rows, block_bytes)
         else:
             self.offsets = _equal_work(csr.indptr, block_bytes)
-
         self._blocks: dict[int, Any] = {}
 
     def block(self, i: int) -> Any:
@@ -70,19 +69,6 @@ def _equal_work(indptr: Array, block_bytes: int) -> Array:
     return np.unique(np.concatenate([[0], np.searchsorted(indptr, wanted), [n]])) if n else np.array([0])
 
 
-def _gram_apply(block: Any, V: Array, along: Array, scores: Array | None = None) -> tuple[Array, Array]:
-    """Return X'Z and Z'1, with Z = X V - 1 along', for a CSR block X; ``scores``, if given, receives Z."""
-    fast = loops("sparse_gram") if block.nnz >= COMPILED_NONZEROS and block.dtype == V.dtype else None
-    if fast is None:
-        found = block @ V
-        found -= along
-        if scores is not None:
-            scores[:] = found
-        return block.T @ found, found.sum(axis=0)
-    both: tuple[Array, Array] = fast.sparse_gram(block, V, along, scores)
-    return both
-
-
 class CenteredSparse:
     """(X - 1 mean') diag(factor) for a sparse block X, never formed: only its products are.
 
@@ -96,7 +82,6 @@ class CenteredSparse:
         self.shape = block.shape
 
     def __matmul__(self, V: Array) -> Array:
-        """Return the centred block times V."""
         scaled = np.multiply(self._factor[:, None] if V.ndim == 2 else self._factor, V, order="C")
         product: Array = self._block @ scaled.astype(V.dtype, copy=False)
         product -= (self._mean @ scaled).astype(V.dtype)
@@ -110,7 +95,16 @@ class CenteredSparse:
         """
         mean, factor = self._mean.astype(V.dtype), self._factor[:, None].astype(V.dtype)
         scaled = np.multiply(factor, V, order="C")
-        product, sums = _gram_apply(self._block, scaled, mean @ scaled, scores)
+        block, along = self._block, mean @ scaled
+        fast = loops("sparse_gram") if block.nnz >= COMPILED_NONZEROS and block.dtype == scaled.dtype else None
+        if fast is not None:
+            product, sums = fast.sparse_gram(block, scaled, along, scores)
+        else:
+            found = block @ scaled
+            found -= along
+            if scores is not None:
+                scores[:] = found
+            product, sums = block.T @ found, found.sum(axis=0)
         product -= np.outer(mean, sums)
         product *= factor
         return product

@@ -43,15 +43,14 @@ class Moments:
     dense_tiles: bool = False  # sparse data whose mean is too large for implicit centring
 
     @classmethod
-    def of(
-        cls, count: int, mean: Array, squares: Array, product: Array | None, signature: Signature, dense_tiles: bool
-    ) -> Moments:
+    def of(cls, n: int, mean: Array, times: Any, weighted: Array, squares: Array, product: Any, tiles: bool) -> Moments:
         """Make moments of squares in any of the three forms: a number, by column, a matrix (and its ``product``)."""
-        if squares.ndim == 2 and product is not None:
+        if squares.ndim == 2:
             known = (np.diag(squares), squares, squares @ trial_vector(len(mean)) - product)
-            return cls(count, mean, float(np.trace(squares)), signature, *known, dense_tiles)
-        by_column = squares if squares.ndim else None
-        return cls(count, mean, float(squares.sum()), signature, by_column, None, None, dense_tiles)
+            signature = Signature.about(mean * times, weighted, known[0], n)
+            return cls(n, mean, float(np.trace(squares)), signature, *known, tiles)
+        signature = Signature.about(mean * times, weighted, squares, n)
+        return cls(n, mean, float(squares.sum()), signature, squares if squares.ndim else None, dense_tiles=tiles)
 
     @property
     def spread(self) -> Array:
@@ -86,16 +85,14 @@ def _scatter(block: Any, rows: slice, w: Array) -> tuple[Array, Array]:
 
 
 def _gram(block: Any, rows: slice) -> Array:
-    product: Array = block.T @ block
-    return product
+    return block.T @ block
 
 
 def _gram_apply(block: Any, rows: slice, V: Array) -> Array:
     if isinstance(block, np.ndarray):
         # Long rows times long rows: BLAS is up to twice as fast on this form of it as on block.T @ (block @ V).
         return ((V.T @ block.T) @ block).T
-    product: Array = block.gram_apply(V)
-    return product
+    return block.gram_apply(V)
 
 
 def _gram_apply_and_scores(block: Any, rows: slice, V: Array) -> tuple[Array, Array, Array]:
@@ -108,15 +105,13 @@ def _gram_apply_and_scores(block: Any, rows: slice, V: Array) -> tuple[Array, Ar
 
 
 def _apply(block: Any, rows: slice, V: Array) -> Array:
-    product: Array = block @ V
-    return product
+    return block @ V
 
 
 def _apply_transpose(block: Any, rows: slice, U: Array) -> Array:
     if isinstance(block, np.ndarray):
         return (U[rows].T @ block).T  # in Fortran order, which LAPACK works on in place
-    product: Array = block.T @ U[rows]
-    return product
+    return block.T @ U[rows]
 
 
 def _pick(block: Any, rows: slice, wanted: Array) -> Array:
@@ -153,23 +148,18 @@ def whole(X: Centered, instead: str = FEWER) -> Array:
 
 def here(rows: Rows) -> Rows:
     """Return the rows, or, of small data on workers, a copy: for what would take one pass after the other."""
-    if rows.local or _bytes(rows, rows.shape[0]) > _most_bytes():
+    if rows.local or 8 * rows.shape[0] * rows.shape[1] > _most_bytes():
         return rows
     return MemoryRows(rows.gather(itself, width=rows.shape[1], dtype=rows.dtype), names=rows.names)
 
 
-def _bytes(rows: Rows, n: int) -> int:
-    return 8 * n * rows.shape[1]
-
-
 def _most_bytes() -> float:
-    """Return how large a copy of data on workers may be."""
     return max(COPY_SHARE * budget.available_bytes(), 8 * SHIFT_CELLS)
 
 
 def _refuse_copy(rows: Rows, n: int, instead: str) -> None:
     """Raise MemoryError if n of these rows live on workers, and would take much of the memory here."""
-    if rows.local or (size := _bytes(rows, n)) <= (most := _most_bytes()):
+    if rows.local or (size := 8 * n * rows.shape[1]) <= (most := _most_bytes()):
         return
     raise MemoryError(
         f"{n} rows of {rows.shape[1]} columns live on workers. A copy of them here would take {size / 2**20:.0f} MiB, "
@@ -195,23 +185,20 @@ def shift(rows: Rows) -> Array:
 
     It is remembered, because to ask a cluster for a few rows takes as long as to ask for a sum.
     """
-    if rows not in _shifts:
-        _shifts[rows] = _shift(rows)
-    return _shifts[rows]
-
-
-_shifts: WeakKeyDictionary[Rows, Array] = WeakKeyDictionary()
-
-
-def _shift(rows: Rows) -> Array:
+    if rows in _shifts:
+        return _shifts[rows]
     n = min(rows.shape[0], SHIFT_ROWS, max(SHIFT_CELLS // rows.shape[1], 1))
     first = take(Centered(rows), np.arange(n))
     origin = first[0].copy()
     with np.errstate(over="ignore", invalid="ignore"):
         # About the first row: a plain mean of numbers near 1e10 costs digits.
         first -= origin
-        near: Array = origin + first.mean(axis=0)
-    return np.nan_to_num(near, nan=0.0, posinf=0.0, neginf=0.0)
+        near = origin + first.mean(axis=0)
+    _shifts[rows] = np.nan_to_num(near, nan=0.0, posinf=0.0, neginf=0.0)
+    return _shifts[rows]
+
+
+_shifts: WeakKeyDictionary[Rows, Array] = WeakKeyDictionary()
 
 
 def moments(
@@ -244,7 +231,7 @@ def moments(
         else:
             (sums, weighted), squares = X.reduce(_column_squares if by_column else _sums)
         if not center:
-            return Moments.of(n, about, squares, product, _signature(about, weighted, squares, n), dense_tiles)
+            return Moments.of(n, about, times, weighted, squares, product, dense_tiles)
         distance = sums / n  # from the shift to the mean, times factor
         mean = about + distance / times
         lost = n * distance**2
@@ -253,7 +240,7 @@ def moments(
         weighted = weighted - total_weight(n) * ((mean - about) * times)
         if product is not None:
             product = product - n * distance * (distance @ trial_vector(p))
-        found = Moments.of(n, mean, squares, product, _signature(mean * times, weighted, squares, n), dense_tiles)
+        found = Moments.of(n, mean, times, weighted, squares, product, dense_tiles)
         if not (np.isfinite(mean).all() and np.isfinite(found.total)):
             return found
         again: dict[str, Any] = {}
@@ -269,20 +256,13 @@ def moments(
     return found
 
 
-def _signature(mean: Array, weighted: Array, squares: Array, n: int) -> Signature:
-    """Return the signature of weighted sums, for squares in any of the three forms."""
-    return Signature.about(mean, weighted, np.diag(squares) if squares.ndim == 2 else squares, n)
-
-
 def _weighted_sums(block: Any, rows: slice) -> Array:
-    sums: Array = row_weights(rows) @ block
-    return sums
+    return row_weights(rows) @ block
 
 
 def weighted_sums(X: Centered) -> Array:
     """Return the weighted sums (p,) of the signature of X, in one pass."""
-    sums: Array = X.reduce(_weighted_sums)
-    return sums
+    return X.reduce(_weighted_sums)
 
 
 def signature(rows: Rows) -> Signature:
@@ -290,11 +270,7 @@ def signature(rows: Rows) -> Signature:
     found = moments(rows, by_column=True)
     if np.isfinite(found.total) and found.squares is not None:
         return found.signature.and_of(Signature.of_mean(found.mean, found.squares, found.count))
-    return _observed_signature(rows)
-
-
-def _observed_signature(rows: Rows) -> Signature:
-    """Return a signature of cells some of which are missing, or too large to be squared."""
+    # Some cells are missing, or too large to be squared.
     n = rows.shape[0]
     exponent = np.frexp(column_faults(rows)[2])[1]
     unit = np.ldexp(1.0, -np.clip(exponent, -1000, 1000))
@@ -312,10 +288,8 @@ def _observed_weights(block: Array, rows: slice) -> tuple[Array, Array, Array]:
 
 def column_faults(rows: Rows, *, center: bool = True) -> tuple[Array, Array, Array]:
     """Return, by column: how many NaN, how many infinite cells, and the largest distance from a shift (or from 0)."""
-    about = shift(rows) if center else None
-    dense = Centered(rows, about, dense_tiles=True)
-    nan, inf, largest = dense.reduce(_faults, combine=_merge_faults)
-    return nan, inf, largest
+    dense = Centered(rows, shift(rows) if center else None, dense_tiles=True)
+    return dense.reduce(_faults, combine=_merge_faults)
 
 
 def dense_enough(X: Centered) -> Centered:
@@ -337,54 +311,42 @@ def scores(X: Centered, V: Array, dtype: Any = np.float64) -> Array:
 
 def apply_transpose(X: Centered, U: Array) -> Array:
     """Return X' U, (p, k)."""
-    product: Array = X.reduce(_apply_transpose, U.astype(np.float32) if X.single else U)
-    return product
+    return X.reduce(_apply_transpose, U.astype(np.float32) if X.single else U)
 
 
 def gram_apply(X: Centered, V: Array) -> Array:
     """Return X'(X V), (p, k), in one pass; the mean of X must be that of its rows, or none."""
     V = V.astype(np.float32) if X.single else V
-    product: Array = X.reduce(_gram_apply, V, tile_rows=X.tile_rows(V.shape[1]))
-    return product
+    return X.reduce(_gram_apply, V, tile_rows=X.tile_rows(V.shape[1]))
 
 
 def gram_apply_and_scores(X: Centered, V: Array) -> tuple[Array, Array, Array]:
     """Return X'(XV), (p, k), (XV)'(XV), (k, k), and the weighted sums (p,) of the signature of X, in one pass."""
-    images, gram, sums = X.reduce(_gram_apply_and_scores, V, tile_rows=X.tile_rows(V.shape[1]))
-    return images, gram, sums
+    return X.reduce(_gram_apply_and_scores, V, tile_rows=X.tile_rows(V.shape[1]))
 
 
 def scatter(X: Centered) -> Array:
     """Return X'X, (p, p)."""
-    gram: Array = X.reduce(_gram, tile_rows=GRAM_ROWS)
-    return gram
+    return X.reduce(_gram, tile_rows=GRAM_ROWS)
 
 
 def row_gram(X: Centered) -> Array:
     """Return X X', (n, n), by pairs of blocks."""
     X = X.on(here(X.rows))
-    offsets = X.rows.offsets
     out = np.empty((X.shape[0],) * 2)
-    last = len(offsets) - 1
+    last = len(X.rows.offsets) - 1
+    implicit = X.rows.sparse and not X.dense_tiles
     for j in range(last):
-        block_rows = slice(int(offsets[j]), int(offsets[j + 1]))
-        block = _block_to_multiply(X, j, block_rows)
-        below: Array = X.reduce(_apply_block, block, blocks=range(j, last), combine=_stack)
-        out[block_rows.start :, block_rows] = below
-        out[block_rows, block_rows.start :] = below.T
+        rows = X.rows.rows(j)
+        block = X.implicit(X.rows.block(j)) if implicit else take(X, np.arange(rows.start, rows.stop))
+        below = X.reduce(_apply_block, block, blocks=range(j, last), combine=_stack)
+        out[rows.start :, rows] = below
+        out[rows, rows.start :] = below.T
     return out
 
 
-def _block_to_multiply(X: Centered, j: int, rows: slice) -> Any:
-    """Return block j of X, centred: dense, or, if X is centred implicitly, implicitly."""
-    if X.rows.sparse and not X.dense_tiles:
-        return X.implicit(X.rows.block(j))
-    return take(X, np.arange(rows.start, rows.stop))
-
-
 def _apply_block(block: Any, rows: slice, other: Array) -> Array:
-    product: Array = block @ other.T if isinstance(block, np.ndarray) else block.cross(other)
-    return product
+    return block @ other.T if isinstance(block, np.ndarray) else block.cross(other)
 
 
 # Where cells are missing.

@@ -15,8 +15,8 @@ import numpy as np
 from princomp._text import shown
 from princomp._typing import Array
 from princomp.data.memory import MemoryRows, working_dtype
-from princomp.data.reading import DataError, Request, Source, naming, spill_folder
-from princomp.data.rows import BLOCK_BYTES, Rows, itself, offsets_of_parts
+from princomp.data.reading import Source, naming, spill_folder
+from princomp.data.rows import Rows, itself, offsets_of_parts
 
 SPARE_SHARE = 0.05  # of a disk is left free, whatever a file expands to
 _seeking = threading.Lock()  # only where the system cannot read at a place
@@ -69,14 +69,12 @@ class FileRows(Rows):
     Not mapped: so memory stays bounded, and a file that is cut off meanwhile is an error, not the end of the process.
     """
 
-    def __init__(
-        self, parts: Sequence[Numbers], *, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES
-    ) -> None:
+    def __init__(self, parts: Sequence[Numbers], **blocks: Any) -> None:
         p = parts[0].shape[1]
         lengths = [part.shape[0] for part in parts]
         self._parts, self.shape = parts, (sum(lengths), p)
         self.dtype = working_dtype(np.result_type(*(part.dtype for part in parts)))
-        self.offsets, self._where = offsets_of_parts(lengths, p, block_rows, block_bytes)
+        self.offsets, self._where = offsets_of_parts(lengths, p, **blocks)
         self.changeable = not all(isinstance(part.source, Spill) for part in parts)
 
     def block(self, i: int) -> Array:
@@ -156,19 +154,3 @@ class Sink:
             return FileRows([Numbers(self._spill, 0, (self.count, self._array.shape[1]), self._array.dtype)], **blocks)
         self._array.resize((self.count, self._array.shape[1]), refcheck=False)
         return MemoryRows(self._array, **blocks)
-
-
-def same_width(found: Sequence[tuple[Source, int]]) -> None:
-    """Raise DataError, naming the file, if one has another number of columns than the first."""
-    (first, width), *others = found
-    for source, other in others:
-        if other != width:
-            raise DataError(f"{source.name} has {other} columns, but {first.name} has {width}.")
-
-
-def rows_in_files(parts: Sequence[Numbers], request: Request) -> Rows:
-    """Return rows of arrays in files: in memory if they are small."""
-    same_width([(part.source, part.shape[1]) for part in parts])
-    rows = FileRows(parts, **request.blocks)
-    size = sum(part.shape[0] * part.shape[1] * part.dtype.itemsize for part in parts)
-    return rows.in_memory(**request.blocks) if size <= request.kept else rows

@@ -10,7 +10,7 @@ import numpy as np
 
 from princomp._text import listed, shown
 from princomp._typing import Array
-from princomp.data.cells import MISSING, NUMBER, like_numbers
+from princomp.data.cells import LIKE_NUMBER, MISSING, NUMBER
 from princomp.data.reading import DataError, Request, Source, plural, quoted
 from princomp.data.rows import Rows
 from princomp.data.stored import Sink
@@ -65,7 +65,8 @@ class Texts:
             number = pc.match_substring_regex(part.dictionary, f"^(?:{NUMBER})$")
             missing = pc.is_in(part.dictionary, value_set=pa.array(MISSING))
             words = part.dictionary.filter(pc.invert(pc.or_(number, missing)))
-            if not pc.all(like_numbers(words), min_count=0).as_py():
+            alike = pc.match_substring_regex(words, f"^(?:{LIKE_NUMBER})$")
+            if not pc.all(alike, min_count=0).as_py():
                 return None
             first = first or (words[0].as_py() if len(words) else None)
         return first
@@ -136,12 +137,9 @@ def check_names(names: Sequence[str], request: Request, source: Source) -> None:
     there = set(names)
     for name in [*request.label, *request.drop, *([request.index] if request.index is not None else [])]:
         if name not in there:
-            close = difflib.get_close_matches(name, names[:10_000])
-            hint = (
-                f"did you mean {' or '.join(map(shown, close))}?"
-                if close
-                else f"its columns are {listed(list(names))}."
-            )
+            hint = f"its columns are {listed(list(names))}."
+            if close := difflib.get_close_matches(name, names[:10_000]):
+                hint = f"did you mean {' or '.join(map(shown, close))}?"
             raise DataError(f"{source.name} has no column {quoted(name)}: {hint}")
 
 

@@ -4,13 +4,14 @@ The change is made where the blocks are: what a block function is given by wrapp
 block by block, on their own threads or workers, and what it returns is all that moves.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from princomp._text import listed
 from princomp._typing import Array
-from princomp.data.rows import Rows
+from princomp.data.rows import Function, Rows
 
 Change = Callable[..., tuple[Any, slice]]  # change(block, rows, *how): the block to hand on, and its row numbers
 
@@ -18,15 +19,7 @@ Change = Callable[..., tuple[Any, slice]]  # change(block, rows, *how): the bloc
 class Wrapped(Rows):
     """Rows of which each block is another's, changed; all else is as it is there unless it is set anew.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows beneath.
-    change : callable
-        ``change(block, rows, *how)`` returns the block to hand on and the slice of its row numbers. Importable and
-        pure, as block functions are.
-    *how : object
-        Sent to whoever holds the blocks.
+    ``change`` is importable and pure, as block functions are; ``how`` is sent to whoever holds the blocks.
     """
 
     def __init__(self, rows: Rows, change: Change, *how: Any) -> None:
@@ -38,18 +31,40 @@ class Wrapped(Rows):
         """Return block i, changed."""
         return self._change(self._rows.block(i), self._rows.rows(i), *self._how)[0]
 
-    def reduce(self, fn: Callable[..., Any], *state: Any, **how: Any) -> Any:
+    def reduce(self, fn: Function, *state: Any, **how: Any) -> Any:
         """Return the sum of ``fn`` over changed blocks, taken where the rows beneath are (see `Rows.reduce`)."""
         return self._rows.reduce(of_changed, self._change, self._how, fn, *state, **how)
 
-    def map(self, fn: Callable[..., Any], *state: Any, **outputs: Any) -> Any:
+    def map(self, fn: Function, *state: Any, **outputs: Any) -> Any:
         """Return ``fn`` of changed blocks, row by row, in the kind of the rows beneath (see `Rows.map`)."""
         return self._rows.map(of_changed, self._change, self._how, fn, *state, **outputs)
 
 
-def of_changed(block: Any, rows: slice, change: Change, how: Any, fn: Callable[..., Any], *state: Any) -> Any:
+def of_changed(block: Any, rows: slice, change: Change, how: Any, fn: Function, *state: Any) -> Any:
     """Return what a block function makes of a changed block."""
     return fn(*change(block, rows, *how), *state)
+
+
+def columns(rows: Rows, names: Sequence[str]) -> Rows:
+    """Return the columns of ``rows`` that have these names, in this order; ValueError lists those that are missing."""
+    names = tuple(names)
+    if rows.names is None:
+        raise ValueError(f"The data have no column names, but these columns are needed: {listed(names)}.")
+    if rows.names == names:
+        return rows
+    missing = [name for name in names if name not in set(rows.names)]
+    if missing:
+        text = [name for name in missing if name in rows.labels]
+        why = f" ({listed(text)} is there, but holds text)" if text else ""
+        raise ValueError(f"These columns are needed but missing: {listed(missing)}{why}.")
+    place = {name: j for j, name in enumerate(rows.names)}
+    some = Wrapped(rows, _columns, np.array([place[name] for name in names], dtype=np.intp))
+    some.names, some.shape = names, (rows.shape[0], len(names))
+    return some
+
+
+def _columns(block: Any, rows: slice, places: Any) -> tuple[Any, slice]:
+    return block[:, places], rows
 
 
 def scaled(rows: Rows, shift: Array, scale: Array) -> Rows:
@@ -82,12 +97,12 @@ class _Subset(Wrapped):
             self.sample_names = tuple(rows.sample_names[i] for i in wanted)
         self.labels = {name: text[wanted] for name, text in rows.labels.items()}
 
-    def reduce(self, fn: Callable[..., Any], *state: Any, blocks: Iterable[int] | None = None, **how: Any) -> Any:
+    def reduce(self, fn: Function, *state: Any, blocks: Iterable[int] | None = None, **how: Any) -> Any:
         """Return the sum of ``fn`` over the blocks that have rows left."""
         some = range(len(self.offsets) - 1) if blocks is None else blocks
         return super().reduce(fn, *state, blocks=[i for i in some if self.offsets[i] < self.offsets[i + 1]], **how)
 
-    def map(self, fn: Callable[..., Any], *state: Any, **outputs: Any) -> Any:
+    def map(self, fn: Function, *state: Any, **outputs: Any) -> Any:
         """Return ``fn`` of the rows that are left of each block."""
         return super().map(fn, *state, **{"lengths": np.diff(self.offsets), **outputs})
 

@@ -1,7 +1,7 @@
 """Small data sets with a known truth: three published tables and seeded synthetic families.
 
-Each function returns a frozen dataclass: the data first, then what is known about it. Nothing is
-downloaded, and the global random state is neither read nor changed.
+Each function returns a frozen dataclass: the data first, then what is known about it. Nothing is downloaded, and the
+global random state is neither read nor changed.
 """
 
 from princomp.datasets.base import Dataset
@@ -15,10 +15,8 @@ from princomp.datasets.matrices import (
     make_sparse_components,
     make_spiked,
 )
-from princomp.datasets.pitprops import Pitprops, load_pitprops
 from princomp.datasets.shapes import Circles, HeightWeight, SwissRoll, make_circles, make_height_weight, make_swiss_roll
-from princomp.datasets.tobamovirus import Tobamovirus, load_tobamovirus
-from princomp.datasets.wine import Wine, load_wine
+from princomp.datasets.tables import Pitprops, Tobamovirus, Wine, load_pitprops, load_tobamovirus, load_wine
 
 __all__ = [
     "Circles",

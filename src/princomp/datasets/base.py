@@ -1,4 +1,4 @@
-"""What all data sets share: a readable repr, and one way to get a random generator."""
+"""What all data sets share: a readable repr, and checks of arguments."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -26,11 +26,6 @@ def _show(value: Any) -> str:
     if isinstance(value, tuple) and len(value) > 4:
         return f"<{len(value)} items>"
     return repr(value)
-
-
-def generator(random_state: RandomState) -> np.random.Generator:
-    """Return a generator of one's own; a Generator is passed through and advances."""
-    return np.random.default_rng(random_state)
 
 
 def at_least(least: int, **sizes: int) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from princomp.datasets.base import Dataset, Floats, RandomState, at_least, generator, not_negative
+from princomp.datasets.base import Dataset, Floats, RandomState, at_least, not_negative
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,8 +31,8 @@ def make_spiked(
 ) -> Spiked:
     """Draw rows from a Gaussian whose covariance is `rank` spikes plus white noise.
 
-    X = F (G * strengths[:, None]) + noise * E + offset, where F (n, rank), G (rank, p) and
-    E (n, p) are standard normal, drawn in this order.
+    X = F (G * strengths[:, None]) + noise * E + offset, where F (n, rank), G (rank, p) and E (n, p) are standard
+    normal, drawn in this order.
 
     Parameters
     ----------
@@ -41,8 +41,7 @@ def make_spiked(
     rank : int, default=60
         Number of spikes, cut to `n_features`.
     strengths : sequence of floats, default=(5.0, 0.5)
-        Two numbers: first and last strength, equally spaced between them. Otherwise one number
-        per spike.
+        Two numbers: first and last strength, equally spaced between them. Otherwise one number per spike.
     noise : float, default=1.0
         Standard deviation of the white noise. With 0, X has rank `rank` exactly.
     offset : float, default=0.0
@@ -53,8 +52,7 @@ def make_spiked(
     Returns
     -------
     Spiked
-        `X`, and the truth of the distribution it was drawn from: `components`, `variances`,
-        `noise_variance`, `mean`.
+        `X`, and the truth of the distribution it was drawn from: `components`, `variances`, `noise_variance`, `mean`.
 
     Examples
     --------
@@ -73,7 +71,7 @@ def make_spiked(
         spread = np.linspace(spread[0], spread[1], rank)
     if len(spread) != rank:
         raise ValueError(f"strengths: give 2 numbers or one per spike ({rank}), got {len(spread)}")
-    rng = generator(random_state)
+    rng = np.random.default_rng(random_state)
     scores = rng.standard_normal((n_samples, rank))
     loadings = rng.standard_normal((rank, n_features)) * spread[:, None]
     X = scores @ loadings
@@ -103,9 +101,9 @@ def make_decay(
 ) -> Decay:
     """Make a matrix whose singular values fall slowly, as i^-power, with random directions.
 
-    X = U diag(1, 2^-power, 3^-power, ...) V', with U and V random and orthonormal, and U
-    orthogonal to the constant vector, so that centring changes nothing and the answer of PCA is
-    known exactly. A small `power` is hard for iterative solvers: there is no gap to find.
+    X = U diag(1, 2^-power, 3^-power, ...) V', with U and V random and orthonormal, and U orthogonal to the constant
+    vector, so that centring changes nothing and the answer of PCA is known exactly. A small `power` is hard for
+    iterative solvers: there is no gap to find.
 
     Parameters
     ----------
@@ -132,7 +130,7 @@ def make_decay(
     at_least(2, n_samples=n_samples)
     at_least(1, n_features=n_features)
     not_negative(power=power)
-    rng = generator(random_state)
+    rng = np.random.default_rng(random_state)
     r = min(n_samples - 1, n_features)
     left = rng.standard_normal((n_samples, r))
     left = np.linalg.qr(left - left.mean(axis=0))[0]
@@ -175,8 +173,7 @@ def make_sparse_components(
     n_samples, n_features : int
         Shape of X.
     n_components, nonzeros : int
-        Number of components, and of columns that each uses; their product is at most
-        `n_features`.
+        Number of components, and of columns that each uses; their product is at most `n_features`.
     strengths : (float, float), default=(12.0, 6.0)
         Standard deviation of the scores of the first and the last component, equally spaced.
     noise : float, default=1.0
@@ -201,7 +198,7 @@ def make_sparse_components(
     at_least(1, n_samples=n_samples, n_components=n_components, nonzeros=nonzeros)
     at_least(n_components * nonzeros, n_features=n_features)
     not_negative(noise=noise)
-    rng = generator(random_state)
+    rng = np.random.default_rng(random_state)
     supports = np.arange(n_components * nonzeros).reshape(n_components, nonzeros)
     components = np.zeros((n_components, n_features))
     signs = rng.choice([-1.0, 1.0], size=supports.shape)
@@ -239,10 +236,9 @@ def make_low_rank_plus_sparse(
 ) -> LowRankPlusSparse:
     """Add large errors of random sign to a few cells of a low-rank matrix.
 
-    X = A B' + S, with A (n, rank) standard normal / sqrt(n), B (p, rank) standard normal /
-    sqrt(p), and S = +-magnitude on a random `share` of the cells: the setting of Candes, Li, Ma
-    and Wright (2011), Robust principal component analysis?, where L = A B' can be recovered
-    exactly although the errors are larger than its entries.
+    X = A B' + S, with A (n, rank) standard normal / sqrt(n), B (p, rank) standard normal / sqrt(p), and S = +-magnitude
+    on a random `share` of the cells: the setting of Candes, Li, Ma and Wright (2011), Robust principal component
+    analysis?, where L = A B' can be recovered exactly although the errors are larger than its entries.
 
     Parameters
     ----------
@@ -283,7 +279,7 @@ def make_low_rank_plus_sparse(
     if not 0 <= share <= 1:
         raise ValueError(f"share must be 0 to 1, got {share}")
     not_negative(magnitude=magnitude, noise=noise)
-    rng = generator(random_state)
+    rng = np.random.default_rng(random_state)
     left = rng.standard_normal((n_samples, rank)) / np.sqrt(n_samples)
     right = rng.standard_normal((n_features, rank)) / np.sqrt(n_features)
     low_rank = left @ right.T

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from princomp.datasets.base import Dataset, Floats, Integers, RandomState, at_least, generator, not_negative
+from princomp.datasets.base import Dataset, Floats, Integers, RandomState, at_least, not_negative
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,10 +24,9 @@ def make_height_weight(
 ) -> HeightWeight:
     """Draw heights and weights of runners and weightlifters, and forget who is who.
 
-    Inside each group the taller are heavier, by `slope` kg per cm. But the runners (even rows)
-    are tall and light, the lifters (odd rows) short and heavy, so the first principal component
-    of all rows together says that the taller are *lighter*: it has found the groups, not the
-    relation. Invented numbers, not measurements.
+    Inside each group the taller are heavier, by `slope` kg per cm. But the runners (even rows) are tall and light, the
+    lifters (odd rows) short and heavy, so the first principal component of all rows together says that the taller are
+    *lighter*: it has found the groups, not the relation. Invented numbers, not measurements.
 
     Parameters
     ----------
@@ -36,8 +35,7 @@ def make_height_weight(
     slope : float, default=0.8
         kg per cm inside each group.
     noise : float, default=2.0
-        Standard deviation around the line, perpendicular to it. With 0 the points of a group
-        lie exactly on its line.
+        Standard deviation around the line, perpendicular to it. With 0 the points of a group lie exactly on its line.
     random_state : int, numpy.random.Generator or None, default=0
         Same integer, same data. None: new data at each call.
 
@@ -57,7 +55,7 @@ def make_height_weight(
     """
     at_least(2, n_samples=n_samples)
     not_negative(noise=noise)
-    rng = generator(random_state)
+    rng = np.random.default_rng(random_state)
     groups = np.arange(n_samples) % 2
     means = np.array([[181.0, 64.0], [166.0, 84.0]])
     direction = np.array([1.0, slope]) / np.hypot(1.0, slope)
@@ -117,7 +115,7 @@ def make_circles(
     """
     at_least(2, n_samples=n_samples)
     not_negative(factor=factor, noise=noise)
-    rng = generator(random_state)
+    rng = np.random.default_rng(random_state)
     groups = np.arange(n_samples) % 2
     angle = 2 * np.pi * rng.random(n_samples)
     radius = np.where(groups == 0, 1.0, factor)
@@ -163,7 +161,7 @@ def make_swiss_roll(n_samples: int = 1000, *, noise: float = 0.0, random_state: 
     """
     at_least(1, n_samples=n_samples)
     not_negative(noise=noise)
-    rng = generator(random_state)
+    rng = np.random.default_rng(random_state)
     t = 1.5 * np.pi * (1 + 2 * rng.random(n_samples))
     height = 21 * rng.random(n_samples)
     X = np.column_stack([t * np.cos(t), height, t * np.sin(t)])

@@ -67,9 +67,8 @@ class Encoder:
         if OBJECTS.get(type(value).__name__) is type(value):
             held = {each.name: getattr(value, each.name) for each in fields(value)}
             _check_fields(type(value), held)
-            return {
-                "object": [type(value).__name__, {key: self.encode(item, *path, key) for key, item in held.items()}]
-            }
+            written = {key: self.encode(item, *path, key) for key, item in held.items()}
+            return {"object": [type(value).__name__, written]}
         raise ModelFileError(
             f"{'.'.join(path)} is of the class {type(value).__name__}, which a model file cannot hold. "
             "Set it to None first"
@@ -82,7 +81,8 @@ class Encoder:
 
     def _list(self, items: list[Any], path: tuple[str, ...]) -> Any:
         types = {type(item) for item in items}
-        if len(items) > LONG_LIST and (types == {float} or (types == {int} and _within_int64(items))):
+        whole = types == {int} and -(2**63) <= min(items) <= max(items) < 2**63
+        if len(items) > LONG_LIST and (types == {float} or whole):
             return {"list": self._add(np.array(items), path)}
         if types == {np.ndarray} and items[0].size and len({(item.shape, item.dtype) for item in items}) == 1:
             return {"stack": self._add(np.stack(items), path)}
@@ -100,10 +100,6 @@ class Encoder:
             self._names[id(array)] = name
             self._kept.append(array)
         return self._names[id(array)]
-
-
-def _within_int64(items: list[int]) -> bool:
-    return min(items) >= -(2**63) and max(items) < 2**63
 
 
 def _plain(array: Array, path: tuple[str, ...]) -> Array:
@@ -198,7 +194,6 @@ def _object(content: list[Any], arrays: dict[str, Array]) -> Any:
 
 
 def _escaped(value: Any) -> Any:
-    """Return a value with all text in it made printable."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list | tuple):

@@ -3,6 +3,7 @@
 import datetime
 import itertools
 import platform
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,6 @@ from princomp._typing import Array
 from princomp._version import __version__
 from princomp.estimators import description
 from princomp.estimators.description import Description, Groups, Parameter, Scores, Table, describe, describe_scores
-from princomp.report.words import shown
 
 # These bound the size of the page, whatever the size of the data.
 ROWS = 100  # of a chart, and of its table
@@ -30,6 +30,12 @@ BARS = 15  # features shown for one component
 FEATURES = 60  # in the heat map
 CATEGORIES = 12  # with a colour of their own
 LONGEST_SAMPLE = 40  # characters of a sample's name
+LONGEST = 120  # of any other
+
+# What would be invisible or break a line, turn the reading direction, or cannot be written as UTF-8.
+UNSHOWABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,6 @@ class Content:
 def collect(
     estimator: Any,
     X: Any,
-    *,
     y: Any = None,
     title: str | None = None,
     labels: Any = None,
@@ -145,18 +150,26 @@ def collect(
     '100 samples of 3 features. 1 component holds 86\xa0% of the variance, 2 hold 97\xa0%.'
     """
     said = describe(estimator)
+    if title is None:
+        title = f"{said.model} report" if source is None else f"{said.model} of {PurePath(str(source)).name or source}"
     found = scores if isinstance(scores, Scores) else describe_scores(estimator, X, y, scores)
     n = len(found.values)
+    if said.n_samples not in (None, n):
+        notes = (*notes, f"The components were found on {count(said.n_samples, 'sample')}, not on those shown here.")
+    certificate = None
+    if said.certificate is not None:
+        sentences = tuple(shown(sentence, 1000) for sentence in said.assurance)
+        certificate = Certificate(said.certificate.holds, shown(said.verdict, 1000), sentences)
     drawn = _scores(found, sample_names, labels, label_name)
     sections = [drawn if part == "scores" else _cut(part) for part in said.sections]
     return Content(
-        title=shown(title if title is not None else _title(said.model, source), 200),
+        title=shown(title, 200),
         method=said.model,
         source=None if source is None else shown(source, 300),
         summary=f"{_size(n, said)}. {said.summary}".strip(),
-        notes=tuple(shown(note, 500) for note in (*notes, *_not_these(said.n_samples, n), *said.notes)),
+        notes=tuple(shown(note, 500) for note in (*notes, *said.notes)),
         tiles=(("samples", count(n)), *said.counts),
-        certificate=_certificate(said),
+        certificate=certificate,
         sections=tuple(section for section in sections if section is not None),
         computation=tuple(shown(sentence, 500) for sentence in said.computation),
         parameters=tuple(replace(each, value=shown(repr(each.value))) for each in said.parameters),
@@ -168,29 +181,23 @@ def collect(
 # Words
 
 
-def _title(method: str, source: Any) -> str:
-    return f"{method} report" if source is None else f"{method} of {PurePath(str(source)).name or source}"
+def shown(text: Any, longest: int = LONGEST) -> str:
+    r"""Return the text as the page shows it: shortened in the middle, control characters written out.
+
+    >>> shown("a\u202eb"), shown("x" * 1000, 9), shown("")
+    ('a\\u202eb', 'xxxxxx…xxx', '(empty)')
+    """
+    text = str(text)
+    if len(text) > longest:
+        tail = longest // 3
+        text = f"{text[: longest - tail]}…{text[-tail:]}"
+    return UNSHOWABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) if text.strip() else "(empty)"
 
 
 def _size(n: int, said: Description) -> str:
-    """Say how many samples there are, and of how many features on each side."""
     features = [len(side.features) for side in said.sides if side.features]
     each = " and ".join([*map(count, features[:-1]), *(count(number, "feature") for number in features[-1:])])
     return f"{count(n, 'sample')} of {each}" if features else count(n, "sample")
-
-
-def _not_these(fitted: int | None, n: int) -> list[str]:
-    """Say it if the samples are not those of the fit."""
-    if fitted in (None, n):
-        return []
-    return [f"The components were found on {count(fitted, 'sample')}, not on those shown here."]
-
-
-def _certificate(said: Description) -> Certificate | None:
-    if said.certificate is None:
-        return None
-    sentences = tuple(shown(sentence, 1000) for sentence in said.assurance)
-    return Certificate(said.certificate.holds, shown(said.verdict, 1000), sentences)
 
 
 def _versions() -> tuple[tuple[str, str], ...]:
@@ -203,7 +210,6 @@ def _versions() -> tuple[tuple[str, str], ...]:
 
 
 def _cut(part: Table | description.Loadings) -> Table | Loadings:
-    """Return a part of a description, cut to the size of a page."""
     if not isinstance(part, Table):
         return _loadings(part)
     columns = tuple(replace(column, values=np.asarray(column.values)[:ROWS]) for column in part.columns)
@@ -220,10 +226,13 @@ def _loadings(found: description.Loadings) -> Loadings:
     in_turn = list(dict.fromkeys(ranked.T.ravel().tolist()))
     heat_map = sorted(in_turn[:FEATURES])
     kept = sorted({*heat_map, *ranked[:, :BARS].ravel().tolist()})
+    text = found.text
+    if found.groups > 1 and len(chosen) < len(found.weights):
+        text += f" Only {len(chosen)} of {len(found.weights)} components are shown, the first of each group."
     return Loadings(
         found.name,
         found.title,
-        f"{found.text}{_only(len(chosen), len(found.weights)) if found.groups > 1 else ''}",
+        text,
         tuple(shown(found.features[j]) for j in kept),
         weights[:, kept].T,
         np.searchsorted(kept, heat_map),
@@ -232,10 +241,6 @@ def _loadings(found: description.Loadings) -> Loadings:
         tuple(found.marks[j] for j in chosen),
         found.axis,
     )
-
-
-def _only(few: int, all_of_them: int) -> str:
-    return f" Only {few} of {all_of_them} components are shown, the first of each group." if few < all_of_them else ""
 
 
 def _scores(
@@ -253,7 +258,9 @@ def _scores(
     if k == 1:  # there is nothing to draw it against but the order of the samples
         columns, axes = np.stack([np.arange(1.0, n + 1), columns[0]]), ("Sample number", *axes)
     panels = None if found.groups is None else _panels(found.groups)
-    text = f"{found.text}{_not_all(found.groups)}"
+    text = found.text
+    if found.groups is not None and len(found.groups.names) > CATEGORIES:
+        text += f" Of {len(found.groups.names)} groups, the first {CATEGORIES} are shown."
     if n > POINTS:
         return _density(text, columns, axes, panels, has_labels=labels is not None)
     colours = None if found.groups is None else _groups(found.groups)
@@ -264,16 +271,9 @@ def _scores(
 
 
 def _panels(groups: Groups) -> Groups:
-    """Return the first groups, with the numbers of their samples."""
     counts = np.bincount(groups.codes, minlength=len(groups.names))
     names = (f"{name}: {count(int(many), 'sample')}" for name, many in zip(groups.names, counts))
     return replace(groups, names=tuple(itertools.islice(names, CATEGORIES)))
-
-
-def _not_all(groups: Groups | None) -> str:
-    if groups is None or len(groups.names) <= CATEGORIES:
-        return ""
-    return f" Of {len(groups.names)} groups, the first {CATEGORIES} are shown."
 
 
 def _density(text: str, columns: Array, axes: tuple[str, ...], panels: Groups | None, *, has_labels: bool) -> Density:

@@ -5,10 +5,11 @@ its script element, and a content-security policy forbids every request.
 """
 
 import base64
+import csv
+import io
 import itertools
 import json
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -40,7 +41,7 @@ def render(content: Content) -> str:
     >>> "<title>&lt;b&gt;</title>" in page
     True
     """
-    page: str = template().render(
+    return template().render(
         content=content,
         sections=[(SECTIONS[type(section)][0], section) for section in content.sections],
         points=count(POINTS),
@@ -50,7 +51,6 @@ def render(content: Content) -> str:
         script=_text("page.js"),
         data=json_for_script(_data(content)),
     )
-    return page
 
 
 @cache
@@ -181,20 +181,13 @@ SECTIONS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
 
 
 def _file(section: Table | Loadings) -> str:
-    """Return a section's table as CSV."""
+    """Return a section's table as CSV, in which no spreadsheet takes a name for a formula."""
+    rows: list[Any]
     if isinstance(section, Table):
-        rows = ([str(number) for number in row] for row in zip(*(column.values for column in section.columns)))
-        return _csv([[column.name for column in section.columns], *rows])
-    header = ["feature", *(f"{section.axis.lower()} {mark}" for mark in section.marks)]
-    named = zip(section.features, section.weights)
-    return _csv([header, *([_cell(name), *map(str, numbers)] for name, numbers in named)])
-
-
-def _csv(rows: Iterable[Iterable[str]]) -> str:
-    return "".join(",".join(row) + "\r\n" for row in rows)
-
-
-def _cell(text: str) -> str:
-    """Return a text as a cell that no spreadsheet takes for a formula."""
-    text = harmless(text)
-    return '"' + text.replace('"', '""') + '"' if re.search(r'[",\r\n]', text) else text
+        rows = [[column.name for column in section.columns], *zip(*(column.values for column in section.columns))]
+    else:
+        rows = [["feature", *(f"{section.axis.lower()} {mark}" for mark in section.marks)]]
+        rows += ([harmless(name), *numbers] for name, numbers in zip(section.features, section.weights))
+    text = io.StringIO()
+    csv.writer(text).writerows(map(str, row) for row in rows)
+    return text.getvalue()

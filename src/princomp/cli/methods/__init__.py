@@ -12,50 +12,23 @@ import click
 
 @dataclass(frozen=True)
 class Method:
-    """What the command line knows of a method.
+    """What the command line knows of a method."""
 
-    Attributes
-    ----------
-    name : str
-        As given to ``--method``.
-    estimator : str
-        The public class, by name: it is imported when it is used.
-    summary : str
-        For ``--help``.
-    options : tuple of click.Option
-        Named as the parameters of the class; None means the class's own default.
-    components : int
-        How many, unless asked for otherwise.
-    shares : bool
-        Whether the number of components may be given as a share of the variance.
-    choices : tuple of str
-        Words by which the class chooses the number of components.
-    at_most_rank : bool
-        Whether there can be no more components than rows or features.
-    reading : tuple of click.Option
-        Further options, which are no parameters of the class but for ``sides``.
-    sides : callable or None
-        ``sides(rows, options)`` returns what ``fit`` is given, if that is not the rows alone.
-    files : tuple of str
-        Names of the further tables that the method may write.
-    tables : callable or None
-        ``tables(estimator, rows)`` returns some of these: columns by name, by the name of the file.
-    notes : callable or None
-        ``notes(rows)`` returns what the reader of the results should know of the data, in sentences.
-    """
-
-    name: str
-    estimator: str
-    summary: str
-    options: tuple[click.Option, ...]
-    components: int = 10
-    shares: bool = False
-    choices: tuple[str, ...] = ()
-    at_most_rank: bool = True  # no more components than rows or features
-    reading: tuple[click.Option, ...] = ()
+    name: str  # as given to ``--method``
+    estimator: str  # the public class, by name: it is imported when it is used
+    summary: str  # for ``--help``
+    options: tuple[click.Option, ...]  # named as the parameters of the class; None means the class's own default
+    components: int = 10  # how many, unless asked for otherwise
+    shares: bool = False  # whether the number of components may be given as a share of the variance
+    choices: tuple[str, ...] = ()  # words by which the class chooses the number of components
+    at_most_rank: bool = True  # whether there can be no more components than rows or features
+    reading: tuple[click.Option, ...] = ()  # further options, which are no parameters of the class but for ``sides``
+    # ``sides(rows, options)`` returns what ``fit`` is given, if that is not the rows alone.
     sides: Callable[[Any, Mapping[str, Any]], tuple[Any, ...]] | None = None
-    files: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()  # names of the further tables that the method may write
+    # ``tables(estimator, rows)`` returns some of these: columns by name, by the name of the file.
     tables: Callable[[Any, Any], dict[str, dict[str, Any]]] | None = None
+    # ``notes(rows)`` returns what the reader of the results should know of the data, in sentences.
     notes: Callable[[Any], list[str]] | None = None
 
     @property
@@ -74,9 +47,14 @@ class Method:
         """Return the estimator with the options that were given."""
         import princomp
 
-        return getattr(princomp, self.estimator)(
-            **{name: value for name, value in options.items() if value is not None}
-        )
+        given = {name: value for name, value in options.items() if value is not None}
+        return getattr(princomp, self.estimator)(**given)
+
+
+def columns_option(name: str, help: str) -> click.Option:
+    """Return an option that may be given several times, a column each; None if it is not given."""
+    how: dict[str, Any] = {"metavar": "COLUMN", "multiple": True, "help": f"{help}; several times for several."}
+    return click.Option([name], callback=lambda ctx, param, value: list(value) or None, **how)
 
 
 @cache

@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from princomp._text import listed
-from princomp.cli.methods import Method
-from princomp.cli.options import MAX_ITER, TOL, several
+from princomp.cli.methods import Method, columns_option
+from princomp.cli.options import MAX_ITER, TOL
 
 
 def sides(rows: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return the columns of X, and those that ``--other`` names."""
-    from princomp.data.columns import columns
+    from princomp.data.wrapped import columns
 
     if options["other"] is None:
         raise click.UsageError("The method cca needs --other COLUMN, the columns of the other side.")
@@ -30,7 +30,6 @@ def sides(rows: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _means(asked: str, name: str) -> bool:
-    """Tell whether a column's name is the one asked for, or fits the pattern."""
     return name == asked or fnmatchcase(name, asked)
 
 
@@ -45,14 +44,6 @@ METHOD = Method(
         MAX_ITER,
     ),
     components=1,
-    reading=(
-        click.Option(
-            ["--other"],
-            metavar="COLUMN",
-            multiple=True,
-            callback=several,
-            help="For cca: column of the other side, or a pattern such as 'gene_*'; several times for several.",
-        ),
-    ),
+    reading=(columns_option("--other", "For cca: column of the other side, or a pattern such as 'gene_*'"),),
     sides=sides,
 )

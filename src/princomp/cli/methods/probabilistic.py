@@ -6,6 +6,7 @@ import click
 
 from princomp.cli.methods import Method
 from princomp.cli.options import MAX_ITER, SCALE, TOL
+from princomp.cli.tables import sample_column
 
 
 def tables(estimator: Any, rows: Any) -> dict[str, dict[str, Any]]:
@@ -17,9 +18,8 @@ def tables(estimator: Any, rows: Any) -> dict[str, dict[str, Any]]:
     if not statistics.has_nan(rows):
         return {}
     filled, deviation = (np.asarray(part) for part in estimator.impute(rows, return_std=True))
-    n, p = rows.shape
-    names = [f"x{j}" for j in range(p)] if rows.names is None else list(rows.names)
-    columns: dict[str, Any] = {"sample": np.arange(1, n + 1) if rows.sample_names is None else rows.sample_names}
+    names = [f"x{j}" for j in range(rows.shape[1])] if rows.names is None else list(rows.names)
+    columns = sample_column(rows)
     columns |= {f"{name} (column)" if name == "sample" else name: filled[:, j] for j, name in enumerate(names)}
     columns |= {f"{name} (sd)": deviation[:, j] for j, name in enumerate(names)}
     return {"imputed.csv": columns}

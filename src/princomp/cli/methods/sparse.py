@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from princomp.cli.methods import Method
-from princomp.cli.options import CENTER, MAX_ITER, SCALE, TOL, several
+from princomp.cli.methods import Method, columns_option
+from princomp.cli.options import CENTER, MAX_ITER, SCALE, TOL
 
 
 @dataclass(frozen=True)
@@ -40,20 +40,8 @@ METHOD = Sparse(
             ["--time-limit"], type=click.FloatRange(min=0, min_open=True), help="Seconds for the proof of a component."
         ),
         click.Option(["--node-limit"], type=click.IntRange(min=1), help="Subproblems for the proof of a component."),
-        click.Option(
-            ["--include"],
-            metavar="COLUMN",
-            multiple=True,
-            callback=several,
-            help="Feature forced into each component; several times for several.",
-        ),
-        click.Option(
-            ["--exclude"],
-            metavar="COLUMN",
-            multiple=True,
-            callback=several,
-            help="Feature that no component may use; several times for several.",
-        ),
+        columns_option("--include", "Feature forced into each component"),
+        columns_option("--exclude", "Feature that no component may use"),
         click.Option(["--alpha"], type=click.FloatRange(min=0), help="Weight of the penalty, instead of --nonzeros."),
         click.Option(["--alpha-share"], type=click.FloatRange(0, 1), help="The same as a share of the largest."),
         click.Option(
