@@ -212,6 +212,9 @@ class Projection(Estimator):
         "explained_variance_": Numbers("k", VARIANCE),
         "explained_variance_ratio_": Numbers("k", SHARE),
     }
+    _fit_covariance: Callable[[Covariance, Tell], None]  # finds and keeps
+    _forth: Callable[[], Array]  # what centred and scaled rows are multiplied by to be scores, (p, k)
+    _back: Callable[[], Array]  # what scores are multiplied by to be centred and scaled rows, (k, p)
 
     def fit_covariance(self, S: Any, n_samples: int | None = None) -> Self:
         """Find the components from a covariance (or correlation) matrix instead of data.
@@ -235,9 +238,6 @@ class Projection(Estimator):
     def _open_covariance(self, S: Any, n_samples: int | None, tell: Tell) -> None:
         rows = self._open(S, reset=True)
         self._fit_covariance(open_covariance(rows, n_samples, self._names), tell)
-
-    def _fit_covariance(self, covariance: Covariance, tell: Tell) -> None:
-        raise NotImplementedError
 
     def _keep_directions(
         self, V: Array, variances: Array, ratio: Array, mean: Array, scale: Array | None, dtype: Any
@@ -295,14 +295,6 @@ class Projection(Estimator):
         """
         check_is_fitted(self)
         return self._unproject(X, self._back() * (1.0 if self.scale_ is None else self.scale_.astype(np.float64)))
-
-    def _forth(self) -> Array:
-        """Return what centred and scaled rows are multiplied by to be scores, (p, k)."""
-        raise NotImplementedError
-
-    def _back(self) -> Array:
-        """Return what scores are multiplied by to be centred and scaled rows, (k, p)."""
-        raise NotImplementedError
 
     def _unproject(self, scores: Any, back: Array) -> Any:
         """Return scores times ``back`` (k, p), plus the mean."""
