@@ -40,6 +40,7 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         "certificate_": Of(Certificate),
         "feature_names_in_": Names("p", optional=True),
     }
+    _missing_allowed: ClassVar[bool] = False
     _fit: Callable[..., None]  # of what `fit` is given, and of ``tell``, for `_drive`: finds and keeps
 
     def __init__(
@@ -182,17 +183,14 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
     def _finite(self, rows: Rows, answer: Any) -> Any:
         """Return the answer; complain about X if it is not finite. What is lazy is not looked at."""
         if isinstance(answer, np.ndarray) and not np.isfinite(answer).all():
-            self._refuse(rows)
+            check_values(rows, self._names, missing=self._missing_allowed)
         return answer
-
-    def _refuse(self, rows: Rows) -> None:
-        """Complain about rows of which something infinite was made."""
-        check_values(rows, self._names)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what is accepted and kept."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._missing_allowed
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from princomp._typing import Array
 from princomp.data import Centered, Rows
 from princomp.estimators.base import Estimator
-from princomp.estimators.checks import check_count, check_values
+from princomp.estimators.checks import check_count
 
 
 class Density(Estimator):
@@ -52,6 +52,7 @@ class Density(Estimator):
 class CellDensity(Density):
     """Base of models of the observed cells of each row (NaN = missing), from which new rows can be drawn."""
 
+    _missing_allowed = True  # method="closed-form" refuses it in fit alone
     _model: Callable[[], tuple[Any, ...]]  # what functions of tiles are given
     _centered: Callable[[Rows], Centered]
     _imputed: Callable[[Any, bool], Any]  # cells of X, and beside them their deviations if these are asked for
@@ -125,15 +126,6 @@ class CellDensity(Density):
         rows = self._open(X, reset=False)
         tiles = Centered(rows, dense_tiles=True) if as_it_is else self._centered(rows)
         return self._finite(rows, tiles.map(fn, *self._model(), *state, width=width, dtype=dtype or rows.dtype))
-
-    def _refuse(self, rows: Rows) -> None:
-        check_values(rows, self._names, missing=True)
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that cells may be missing."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # method="closed-form" refuses it in fit alone
-        return tags
 
 
 def precision(V: Array, variances: Array, noise: float, scale: Array | None) -> Array:

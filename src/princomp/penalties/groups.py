@@ -115,7 +115,6 @@ class Groups(Grouped):
     """
 
     def __post_init__(self) -> None:
-        """Refuse groups that meet."""
         super().__post_init__()
         if not disjoint(self.groups):
             raise ValueError("Two groups share a feature: use Tree if they are nested, else OverlappingGroups.")
@@ -148,7 +147,6 @@ class Tree(Grouped):
     """
 
     def __post_init__(self) -> None:
-        """Refuse groups that are not nested."""
         super().__post_init__()
         if not nested(self.groups):
             raise ValueError("Two groups overlap without being nested: use OverlappingGroups.")
