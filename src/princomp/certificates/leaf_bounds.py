@@ -1,5 +1,6 @@
 """The bound of a leaf of a proof, computed again from S: each kind of `princomp.certificates.proof` on its own."""
 
+from functools import cached_property
 from itertools import combinations
 from math import comb
 
@@ -29,8 +30,6 @@ class UnitMatrix:
         self.k, self.nonnegative = certificate.nonzeros, certificate.nonnegative
         loadings = certificate.leaves.loadings
         self.loadings = np.ones(self.units) if loadings is None else loadings
-        self._rows: Array | None = None
-        self._least: float | None = None
 
     def features(self, units: Array) -> Array:
         """Return the features of some units, unit by unit."""
@@ -78,31 +77,27 @@ class UnitMatrix:
         """Return the sum of variances of each unit."""
         return np.bincount(self.unit_of, np.where(self.allowed, self.variances(), 0.0))
 
+    @cached_property
     def least_eigenvalue(self) -> float:
-        """Return the least eigenvalue of S, or less; 0 for data."""
-        if self._least is None:
-            here = self.features(np.arange(self.units))
-            block = np.zeros((1, 1)) if self.data else self.part(here, here)
-            self._least = -largest_eigenvalue(-block)
-        return self._least
+        """The least eigenvalue of S, or less; 0 for data."""
+        here = self.features(np.arange(self.units))
+        block = np.zeros((1, 1)) if self.data else self.part(here, here)
+        return -largest_eigenvalue(-block)
 
+    @cached_property
     def rows(self) -> Array:
-        """Return for each unit own + the sum of its c largest `norms` among all allowed units, c = 0 .. k - 1."""
-        if self._rows is None:
-            largest = np.zeros((self.units, 0))
-            for begin in range(0, self.units, COLUMNS):
-                columns = np.arange(begin, min(begin + COLUMNS, self.units))
-                norms = self.norms(columns)
-                norms[columns, np.arange(len(columns))] = 0.0
-                largest = np.concatenate([largest, norms], axis=1)
-                keep = min(self.k - 1, largest.shape[1])
-                largest = -np.partition(-largest, max(keep - 1, 0), axis=1)[:, :keep]
-            largest = -np.sort(-largest, axis=1)
-            padded = np.zeros((self.units, self.k - 1))
-            padded[:, : largest.shape[1]] = largest
-            first = np.zeros((self.units, 1))
-            self._rows = self.own()[:, None] + np.cumsum(np.concatenate([first, padded], axis=1), axis=1)
-        return self._rows
+        """For each unit own + the sum of its c largest `norms` among all allowed units, c = 0 .. k - 1."""
+        largest = np.zeros((self.units, 0))
+        for begin in range(0, self.units, COLUMNS):
+            columns = np.arange(begin, min(begin + COLUMNS, self.units))
+            norms = self.norms(columns)
+            norms[columns, np.arange(len(columns))] = 0.0
+            largest = np.concatenate([largest, norms], axis=1)
+            keep = min(self.k - 1, largest.shape[1])
+            largest = -np.partition(-largest, max(keep - 1, 0), axis=1)[:, :keep]
+        sums = np.zeros((self.units, self.k))
+        sums[:, 1 : 1 + largest.shape[1]] = -np.sort(-largest, axis=1)
+        return self.own()[:, None] + np.cumsum(sums, axis=1)
 
 
 def leaf_bound(matrix: UnitMatrix, tree: Leaves, node: int, chosen: Array, free: Array) -> float:
@@ -122,7 +117,7 @@ def leaf_bound(matrix: UnitMatrix, tree: Leaves, node: int, chosen: Array, free:
         traces = matrix.traces()
         total = float(traces[chosen].sum() + np.sort(traces[free])[len(free) - count :].sum())
         # The leading eigenvalue is the trace less the others: each of these may be negative.
-        others = matrix.p * max(0.0, -matrix.least_eigenvalue())
+        others = matrix.p * max(0.0, -matrix.least_eigenvalue)
         return total + others + ROUNDING * (len(chosen) + len(free)) * abs(total)
     if kind == Kind.EIGENVALUE:
         here = matrix.features(np.concatenate([chosen, free]))
@@ -165,7 +160,7 @@ def _enumerated(matrix: UnitMatrix, chosen: Array, free: Array, count: int) -> f
 
 
 def _rows(matrix: UnitMatrix, chosen: Array, free: Array) -> float:
-    sums, t = matrix.rows(), len(chosen)
+    sums, t = matrix.rows, len(chosen)
     live = np.concatenate([chosen, free])
     inside = matrix.norms(chosen)[live]
     np.fill_diagonal(inside[:t], 0.0)

@@ -59,24 +59,10 @@ def step_gain(
 ) -> float:
     """Return what one step of expectation maximisation gains from a model, for each observed cell.
 
-    Where there is a slope the step gains, so that none is left where it gains nothing. It is no bound: a slope along
-    which steps are short gains little each time, and a saddle gains nothing.
-
-    Parameters
-    ----------
-    expect : callable
-        model -> what the M-step needs, and the log-likelihood of the model, by a pass over the rows.
-    maximise : callable
-        (what the E-step found, model) -> the model after the step.
-    model : object
-        The answer.
-    cells : float
-        How many cells are observed.
-
-    Returns
-    -------
-    float
-        At least 0.
+    ``expect(model)`` returns what the M-step needs, and the log-likelihood of the model, by a pass over the rows;
+    ``maximise(what the E-step found, model)`` the model after the step. Where there is a slope the step gains, so that
+    none is left where it gains nothing. It is no bound: a slope along which steps are short gains little each time, and
+    a saddle gains nothing.
 
     Examples
     --------
@@ -99,27 +85,13 @@ def local_maximum(
 ) -> tuple[Certificate, Array | None]:
     """Certify that no small step gains more than ``tol`` for each cell.
 
-    Curvature of c gains about n c^2 / 4 with n rows, as a component of probabilistic PCA does that was left out, of
-    c noise more variance than noise. Curvature that so gains less than ``tol`` is not looked for.
+    ``surface`` is made from data and point alone; ``cells`` and ``rows`` are how many are observed. Curvature of c
+    gains about n c^2 / 4 with n rows, as a component of probabilistic PCA does that was left out, of c noise more
+    variance than noise. Curvature that so gains less than ``tol`` is not looked for.
 
-    Parameters
-    ----------
-    surface : Surface
-        The log-likelihood around the point, made from data and point alone.
-    cells, rows : float
-        How many observed cells and rows there are.
-    tol : float
-        Bound on the gain for each cell.
-    random_state : int, default 0
-        Seed of the probes.
-
-    Returns
-    -------
-    certificate : Certificate
-        ``residual`` is the gain for each cell that is left: found along directions that curve upwards, promised by the
-        slope, or that of curvature that could not be excluded. ``details`` has these, and what is known of curvature.
-    step : (d,) array or None
-        Where to go on from, if it does not hold for one of the first two reasons.
+    The certificate's ``residual`` is the gain for each cell that is left: found along directions that curve upwards,
+    promised by the slope, or that of curvature that could not be excluded. ``details`` has these, and what is known of
+    curvature. Where it does not hold for one of the first two reasons, a step (d,) is returned, too, to go on from.
     """
     rng, enough = np.random.default_rng(random_state), tol * cells
     level, gain, step = min(2 * float(np.sqrt(enough / rows)), STRONGEST), 0.0, None

@@ -18,7 +18,6 @@ the second half: `LeftOut`, by all values, by a Cholesky factorisation, or by a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -26,11 +25,9 @@ from typing import Any, Literal
 import numpy as np
 
 from princomp._typing import Array
-from princomp.certificates.left_out import LeftOut, probe
+from princomp.certificates.left_out import LeftOut, Operator, probe
 from princomp.data import Centered, as_rows, statistics
 from princomp.result import Certificate
-
-Operator = Callable[[Array], Array]  # V (p, k) -> S V (p, k)
 
 # Rounding, in units of eps and of the square root of the longer side: several times the largest error seen on random,
 # graded and tied matrices of sides 5 to 3000, by products with X and by a matrix.
@@ -111,13 +108,13 @@ def principal_components(
     images, gram, _ = statistics.gram_apply_and_scores(centered, V)
     floor, rng = floor_of_data(centered, values), np.random.default_rng(random_state)
     left_out = probe(partial(statistics.gram_apply, centered), V, values, tol, rng, floor=float(floor[-1]))
-    certificate = certify(V, values, Images(images, (gram + gram.T) / 2), tol=tol, floor=floor)
-    return in_units(and_dominance(certificate, values, left_out), freedom)
+    certificate = certify(V, values, Images(images, (gram + gram.T) / 2), left_out, tol=tol, floor=floor)
+    return in_units(certificate, freedom)
 
 
-def images_of_matrix(S: Array, V: Array) -> Images:
-    """Return SV and V'SV."""
-    images = S @ V
+def images_by_product(apply: Operator, V: Array) -> Images:
+    """Return SV and V'SV, by a product with S."""
+    images = apply(V)
     gram = V.T @ images
     return Images(images, (gram + gram.T) / 2)
 
@@ -157,10 +154,12 @@ def floor_of_matrix(size: int, values: Array, error: float = 0.0) -> Array:
     return np.full(len(values), MATRIX_ROUNDING * np.sqrt(size) * np.finfo(float).eps * leading + error)
 
 
-def certify(V: Array, values: Array, measured: Images, *, tol: float, floor: Array) -> Certificate:
+def certify(
+    V: Array, values: Array, measured: Images, left_out: LeftOut | None = None, *, tol: float, floor: Array
+) -> Certificate:
     """Certify eigenvectors V (p, k) with eigenvalues ``values``, descending, from what was measured of them.
 
-    Nothing is said yet of what was left out: ``dominant`` is None, until `and_dominance`.
+    Unless it is known what was left out, nothing is said of it yet: ``dominant`` is None, until `and_dominance`.
     """
     known = np.maximum(values, floor / tol if tol > 0 else floor)  # below that, rounding is all there is to see
     known = np.where(known > 0, known, 1.0)
@@ -185,7 +184,8 @@ def certify(V: Array, values: Array, measured: Images, *, tol: float, floor: Arr
         "error": error,
         "known": np.divide(floor, values, out=np.full(len(values), np.inf), where=values > floor),
     }
-    return Certificate(residual, tol, "local", None, details)
+    certificate = Certificate(residual, tol, "local", None, details)
+    return certificate if left_out is None else and_dominance(certificate, values, left_out)
 
 
 def and_dominance(certificate: Certificate, values: Array, left_out: LeftOut) -> Certificate:
@@ -211,11 +211,8 @@ def in_units(certificate: Certificate, *divisors: float) -> Certificate:
     return replace(certificate, details=details)
 
 
-def spectral(apply: Operator, V: Array, values: Array, tol: float, random_state: int = 0) -> Certificate:
+def spectral(apply: Operator, V: Array, values: Array, tol: float) -> Certificate:
     """Certify eigenvectors V (p, k) with eigenvalues ``values``, descending, of an operator known by its products."""
-    images = apply(V)
-    gram = V.T @ images
     floor = floor_of_matrix(len(V), values)
-    left_out = probe(apply, V, values, tol, np.random.default_rng(random_state), floor=float(floor[-1]))
-    certificate = certify(V, values, Images(images, (gram + gram.T) / 2), tol=tol, floor=floor)
-    return and_dominance(certificate, values, left_out)
+    left_out = probe(apply, V, values, tol, np.random.default_rng(0), floor=float(floor[-1]))
+    return certify(V, values, images_by_product(apply, V), left_out, tol=tol, floor=floor)

@@ -149,7 +149,6 @@ class CardinalityCertificate:
         return self.gap <= PROVED
 
     def __str__(self) -> str:
-        """Return a sentence."""
         words = restriction(self.include, self.exclude, self.nonnegative, self.groups is not None)
         among = f" among components {words}" if words else ""
         if self.proved:

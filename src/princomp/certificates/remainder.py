@@ -19,8 +19,6 @@ those after it, as far as these overlap with it. "schur" commutes with scaling o
 correlations may be looked at in place of covariances, which is better where scales differ much.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from princomp._typing import Array
@@ -28,6 +26,7 @@ from princomp.certificates.reading import require
 
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # times the terms of a sum and its size: more than is lost
 NOTHING = 1e-13  # of a length or of a variance: this share is rounding
+KINDS = ("schur", "hotelling", "projection", "generalised")
 
 
 def remainder(S: Array, components: Array, kind: str) -> tuple[Array, float]:
@@ -42,13 +41,13 @@ def remainder(S: Array, components: Array, kind: str) -> tuple[Array, float]:
     >>> left.tolist(), rounding < 1e-13
     ([[0.0, 0.0], [0.0, 1.5]], True)
     """
-    require(isinstance(kind, str) and kind in _KINDS, f"{kind!r} is no deflation.")
+    require(isinstance(kind, str) and kind in KINDS, f"{kind!r} is no deflation.")
     V = _unit(components)
     if not V.shape[1]:
         return S, 0.0
     exponent = int(np.frexp(np.abs(S).max())[1])  # in units in which no square overflows or vanishes
     S = np.ldexp(S, -exponent)
-    left = _KINDS[kind](S, V)
+    left = _left(S, V, kind)
     rounding = _rounding(float(np.linalg.norm(S)), np.diag(S), V, S @ V, kind)
     return np.ldexp((left + left.T) / 2, exponent), float(np.ldexp(rounding, exponent))
 
@@ -69,7 +68,7 @@ def remainder_of_rows(X: Array, components: Array, kind: str) -> tuple[Array, fl
             score = score / np.linalg.norm(score)
             X = X - np.outer(score, score @ X)
         return X, rounding
-    for x in V.T if kind == "projection" else orthonormal_basis(V).T:
+    for x in _directions(V, kind):
         X = X - np.outer(X @ x, x)
     return X, rounding
 
@@ -112,10 +111,16 @@ def _step(size: float, V: Array) -> float:
     return ROUNDING * (int((V != 0).sum(axis=0).max(initial=0)) + V.shape[1] + 4) * size
 
 
-def _schur(S: Array, V: Array) -> Array:
-    factors, _ = _schur_factors(V, S @ V)
-    left: Array = S - factors @ factors.T
-    return left
+def _left(S: Array, V: Array, kind: str) -> Array:
+    if kind == "schur":
+        factors, _ = _schur_factors(V, S @ V)
+        return np.asarray(S - factors @ factors.T)
+    if kind == "hotelling":
+        return _hotelling(S, V)
+    for x in _directions(V, kind):
+        y = S @ x
+        S = S - np.outer(x, y) - np.outer(y, x) + float(x @ y) * np.outer(x, x)
+    return S
 
 
 def _schur_factors(V: Array, images: Array) -> tuple[Array, list[int]]:
@@ -156,12 +161,9 @@ def _hotelling_growth(V: Array) -> float:
     return 1.0 + float(errors.sum())
 
 
-def _projection(S: Array, V: Array) -> Array:
-    return _projected(S, V.T)
-
-
-def _generalised(S: Array, V: Array) -> Array:
-    return _projected(S, orthonormal_basis(V).T)
+def _directions(V: Array, kind: str) -> Array:
+    """Return what "projection" and "generalised" project along, one after the other, as rows."""
+    return V.T if kind == "projection" else orthonormal_basis(V).T
 
 
 def orthonormal_basis(V: Array) -> Array:
@@ -170,13 +172,6 @@ def orthonormal_basis(V: Array) -> Array:
     for x in V.T:
         basis = _outside(x, basis)[0]
     return basis
-
-
-def _projected(S: Array, directions: Array) -> Array:
-    for x in directions:
-        y = S @ x
-        S = S - np.outer(x, y) - np.outer(y, x) + float(x @ y) * np.outer(x, x)
-    return S
 
 
 def _projection_growth(V: Array, kind: str) -> float:
@@ -198,11 +193,3 @@ def _outside(x: Array, basis: Array) -> tuple[Array, float]:
         x = x - basis @ (basis.T @ x)
     length = float(np.linalg.norm(x))
     return (np.column_stack([basis, x / length]), length) if length > NOTHING else (basis, 0.0)
-
-
-_KINDS: dict[str, Callable[[Array, Array], Array]] = {
-    "schur": _schur,
-    "hotelling": _hotelling,
-    "projection": _projection,
-    "generalised": _generalised,
-}

@@ -40,6 +40,7 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         "certificate_": Of(Certificate),
         "feature_names_in_": Names("p", optional=True),
     }
+    _missing_allowed: ClassVar[bool] = False
     _fit: Callable[..., None]  # of what `fit` is given, and of ``tell``, for `_drive`: finds and keeps
 
     def __init__(
@@ -182,17 +183,14 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
     def _finite(self, rows: Rows, answer: Any) -> Any:
         """Return the answer; complain about X if it is not finite. What is lazy is not looked at."""
         if isinstance(answer, np.ndarray) and not np.isfinite(answer).all():
-            self._refuse(rows)
+            check_values(rows, self._names, missing=self._missing_allowed)
         return answer
-
-    def _refuse(self, rows: Rows) -> None:
-        """Complain about rows of which something infinite was made."""
-        check_values(rows, self._names)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what is accepted and kept."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._missing_allowed
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -212,6 +210,9 @@ class Projection(Estimator):
         "explained_variance_": Numbers("k", VARIANCE),
         "explained_variance_ratio_": Numbers("k", SHARE),
     }
+    _fit_covariance: Callable[[Covariance, Tell], None]  # finds and keeps
+    _forth: Callable[[], Array]  # what centred and scaled rows are multiplied by to be scores, (p, k)
+    _back: Callable[[], Array]  # what scores are multiplied by to be centred and scaled rows, (k, p)
 
     def fit_covariance(self, S: Any, n_samples: int | None = None) -> Self:
         """Find the components from a covariance (or correlation) matrix instead of data.
@@ -235,9 +236,6 @@ class Projection(Estimator):
     def _open_covariance(self, S: Any, n_samples: int | None, tell: Tell) -> None:
         rows = self._open(S, reset=True)
         self._fit_covariance(open_covariance(rows, n_samples, self._names), tell)
-
-    def _fit_covariance(self, covariance: Covariance, tell: Tell) -> None:
-        raise NotImplementedError
 
     def _keep_directions(
         self, V: Array, variances: Array, ratio: Array, mean: Array, scale: Array | None, dtype: Any
@@ -295,14 +293,6 @@ class Projection(Estimator):
         """
         check_is_fitted(self)
         return self._unproject(X, self._back() * (1.0 if self.scale_ is None else self.scale_.astype(np.float64)))
-
-    def _forth(self) -> Array:
-        """Return what centred and scaled rows are multiplied by to be scores, (p, k)."""
-        raise NotImplementedError
-
-    def _back(self) -> Array:
-        """Return what scores are multiplied by to be centred and scaled rows, (k, p)."""
-        raise NotImplementedError
 
     def _unproject(self, scores: Any, back: Array) -> Any:
         """Return scores times ``back`` (k, p), plus the mean."""

@@ -50,7 +50,9 @@ def open_covariance(rows: Rows, n_samples: int | None, names: Any = None) -> Cov
     if not np.isfinite(matrix).all():
         check_values(rows, names)
     matrix, unit = in_safe_units(matrix)
-    tolerance = max(PRINTED, ROUNDINGS * np.sqrt(p) * _precision(rows))
+    given = rows.block(0).dtype
+    precision = float(np.finfo(given).eps) if given.kind == "f" else 0.0
+    tolerance = max(PRINTED, ROUNDINGS * np.sqrt(p) * precision)
     if np.abs(matrix - matrix.T).max() > tolerance * np.abs(matrix).max():
         raise ValueError("A covariance matrix is symmetric; this one is not.")
     matrix = (matrix + matrix.T) / 2
@@ -71,9 +73,3 @@ def in_safe_units(S: Array) -> tuple[Array, float]:
         return S, 1.0
     exponent = int(np.frexp(largest)[1]) // 2
     return np.ldexp(S, -2 * exponent), float(np.ldexp(1.0, -exponent))
-
-
-def _precision(rows: Rows) -> float:
-    """Return the relative rounding of the numbers as they were given."""
-    dtype = rows.block(0).dtype
-    return float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0

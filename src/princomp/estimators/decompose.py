@@ -53,7 +53,7 @@ def choose_solver(n: int, p: int, k: int, pass_seconds: float = 0.0) -> str:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Eigenproblem:
     """Find k leading eigenpairs of X'X."""
 
     X: Centered
@@ -107,20 +107,18 @@ def decompose(
         spectrum = by_eigh_of_scatter(found.scatter, k, found.total, tol, found.error)
     size = found.unit
     loss, penalty = (loss or Squared()).in_units(size), (penalty or Zero()).times(size).times(size)
-    problem = Problem(found.X, k, found.total, tol, generator, max_iter, drive, loss, penalty, found.signature, names)
+    problem = Eigenproblem(
+        found.X, k, found.total, tol, generator, max_iter, drive, loss, penalty, found.signature, names
+    )
     if spectrum is None:
         spectrum = SOLVERS[solver](problem) if found.total > 0 else _nothing_varies(solver, problem)
-    if all_digits and spectrum.solver == "eigh" and _hidden(spectrum, tol):
+    drowned = np.max(spectrum.certificate.details.get("known", 0.0)) > tol  # in the rounding of the leading component
+    if all_digits and spectrum.solver == "eigh" and drowned:
         spectrum = _with_all_digits(problem)
     return replace(spectrum, count=n, freedom=n - 1.0, mean=found.mean, scale=found.scale, unit=found.unit)
 
 
-def _hidden(spectrum: Spectrum, tol: float) -> bool:
-    """Tell whether components drown in the rounding of the leading one."""
-    return bool(np.max(spectrum.certificate.details.get("known", 0.0)) > tol)
-
-
-def _with_all_digits(problem: Problem) -> Spectrum:
+def _with_all_digits(problem: Eigenproblem) -> Spectrum:
     """Solve without squaring X: by Krylov iteration for a few components, or by a singular value decomposition."""
     n, p = problem.X.shape
     affordable = n * p * min(n, p) <= SVD_WORK
@@ -152,7 +150,7 @@ def decompose_covariance(covariance: Covariance, k: int, *, scale: bool, tol: fl
     )
 
 
-def _nothing_varies(solver: str, problem: Problem) -> Spectrum:
+def _nothing_varies(solver: str, problem: Eigenproblem) -> Spectrum:
     """Return any orthonormal vectors: they all are principal components of data that do not vary."""
     V = np.eye(problem.X.shape[1], problem.k)
     return Spectrum(solver, np.zeros(problem.k), V, 0.0, Certificate(0.0, problem.tol, "global", True))
@@ -163,14 +161,14 @@ def by_eigh_of_scatter(S: Array, k: int, total: float, tol: float, error: float 
     values, V = eigh.leading_eigenpairs(S, k)
     floor = certificates.floor_of_matrix(len(S), values, error)
     left_out = certificates.left_out_of_matrix(S, V, values, tol, float(floor[-1]))
-    certificate = certificates.certify(V, values, certificates.images_of_matrix(S, V), tol=tol, floor=floor)
-    certificate = certificates.and_dominance(certificate, values, left_out)
+    measured = certificates.images_by_product(partial(np.matmul, S), V)
+    certificate = certificates.certify(V, values, measured, left_out, tol=tol, floor=floor)
     if error > tol * values[0]:  # then X'X is not that of the data
         certificate = replace(certificate, residual=max(certificate.residual, error / values[0]))
     return Spectrum("eigh", np.maximum(values, 0.0), V, total, certificate)
 
 
-def by_eigh(problem: Problem) -> Spectrum:
+def by_eigh(problem: Eigenproblem) -> Spectrum:
     """Solve by the eigenproblem of the smaller side, X'X (p, p) or XX' (n, n)."""
     X, k = problem.X, problem.k
     n, p = X.shape
@@ -186,7 +184,7 @@ def by_eigh(problem: Problem) -> Spectrum:
     return _certified("eigh", problem, values, V, left_out, floor=floor)
 
 
-def by_svd(problem: Problem) -> Spectrum:
+def by_svd(problem: Eigenproblem) -> Spectrum:
     """Solve by the singular value decomposition."""
     values, V, rest = svd.svd(problem.X, problem.k)
     return _certified("svd", problem, values, V, certificates.left_out_of_values(rest))
@@ -194,7 +192,7 @@ def by_svd(problem: Problem) -> Spectrum:
 
 def _certified(
     solver: str,
-    problem: Problem,
+    problem: Eigenproblem,
     values: Array,
     V: Array,
     left_out: certificates.LeftOut,
@@ -205,12 +203,11 @@ def _certified(
     """Return a spectrum with what one pass over the data measures of it."""
     if floor is None:
         floor = certificates.floor_of_data(problem.X, values)
-    certificate = certificates.certify(V, values, problem.measure(V), tol=problem.tol, floor=floor)
-    certificate = certificates.and_dominance(certificate, values, left_out)
+    certificate = certificates.certify(V, values, problem.measure(V), left_out, tol=problem.tol, floor=floor)
     return Spectrum(solver, values, V, problem.total, certificate, result)
 
 
-def by_krylov(problem: Problem, start: Array | None = None) -> Spectrum:
+def by_krylov(problem: Eigenproblem, start: Array | None = None) -> Spectrum:
     """Solve by block Krylov iteration."""
     found = leading.leading(
         leading.of_data(problem.X, problem.total, problem.measure),
@@ -224,7 +221,7 @@ def by_krylov(problem: Problem, start: Array | None = None) -> Spectrum:
     return Spectrum("krylov", found.values, found.V, problem.total, found.certificate, found.result)
 
 
-def by_optimize(problem: Problem) -> Spectrum:
+def by_optimize(problem: Eigenproblem) -> Spectrum:
     """Solve by minimising the reconstruction error, one component after the other."""
     X, k, loss, penalty = problem.X, problem.k, problem.loss, problem.penalty
     squared, plain, rng = isinstance(loss, Squared), isinstance(penalty, Zero), problem.generator()
@@ -258,7 +255,7 @@ def by_optimize(problem: Problem) -> Spectrum:
     return spectrum
 
 
-SOLVERS: dict[str, Callable[[Problem], Spectrum]] = {
+SOLVERS: dict[str, Callable[[Eigenproblem], Spectrum]] = {
     "eigh": by_eigh,
     "svd": by_svd,
     "krylov": by_krylov,

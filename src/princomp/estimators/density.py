@@ -9,11 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 from princomp._typing import Array
 from princomp.data import Centered, Rows
 from princomp.estimators.base import Estimator
-from princomp.estimators.checks import check_count, check_values
+from princomp.estimators.checks import check_count
 
 
 class Density(Estimator):
-    """Base of estimators with log-likelihoods, which have ``_score_samples``."""
+    """Base of estimators with log-likelihoods."""
+
+    _score_samples: Callable[[Any], Any]  # of X, when it is fitted
 
     def score_samples(self, X: Any) -> Any:
         """Return the log-likelihood of each row: of its observed cells, and 0 without any, where cells may be missing.
@@ -46,15 +48,15 @@ class Density(Estimator):
         """
         return float(np.mean(np.asarray(self.score_samples(X))))
 
-    def _score_samples(self, X: Any) -> Any:
-        raise NotImplementedError
-
 
 class CellDensity(Density):
-    """Base of models of the observed cells of each row (NaN = missing), from which new rows can be drawn.
+    """Base of models of the observed cells of each row (NaN = missing), from which new rows can be drawn."""
 
-    One of its own has ``_model``, ``_centered``, ``_imputed`` and ``_sample``.
-    """
+    _missing_allowed = True  # method="closed-form" refuses it in fit alone
+    _model: Callable[[], tuple[Any, ...]]  # what functions of tiles are given
+    _centered: Callable[[Rows], Centered]
+    _imputed: Callable[[Any, bool], Any]  # cells of X, and beside them their deviations if these are asked for
+    _sample: Callable[[int, np.random.Generator], Any]
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to the observed cells of X.
@@ -124,29 +126,6 @@ class CellDensity(Density):
         rows = self._open(X, reset=False)
         tiles = Centered(rows, dense_tiles=True) if as_it_is else self._centered(rows)
         return self._finite(rows, tiles.map(fn, *self._model(), *state, width=width, dtype=dtype or rows.dtype))
-
-    def _refuse(self, rows: Rows) -> None:
-        check_values(rows, self._names, missing=True)
-
-    def _model(self) -> tuple[Any, ...]:
-        """Return what functions of tiles are given."""
-        raise NotImplementedError
-
-    def _centered(self, rows: Rows) -> Centered:
-        raise NotImplementedError
-
-    def _imputed(self, X: Any, return_std: bool) -> Any:
-        """Return imputed cells, and beside them their deviations if these are asked for."""
-        raise NotImplementedError
-
-    def _sample(self, n: int, rng: np.random.Generator) -> Any:
-        raise NotImplementedError
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that cells may be missing."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # method="closed-form" refuses it in fit alone
-        return tags
 
 
 def precision(V: Array, variances: Array, noise: float, scale: Array | None) -> Array:

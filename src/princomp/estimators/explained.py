@@ -28,20 +28,9 @@ def explained_variance(SV: Array, V: Array, kind: Kind = "adjusted") -> Array:
     For principal components all three are the eigenvalues; in general the sums increase from the first kind to the
     last. All depend on the order of the components, the last two only through the increments, not in total.
 
-    Parameters
-    ----------
-    SV : (p, k) array
-        S V, with S = X'X / (n - 1).
-    V : (p, k) array
-        Loadings. Columns count by their direction, not their length; a column that is zero, or that the ones before
-        it span, adds nothing. There may be more columns than the rank of S.
-    kind : {"adjusted", "subspace", "reconstruction"}
-        As above.
-
-    Returns
-    -------
-    (k,) array
-        The increments, at least 0. Divide by tr S for shares.
+    V (p, k) are the loadings, SV (p, k) is S V, S = X'X / (n - 1). Columns count by their direction, not their length;
+    one that is zero, or that those before it span, adds nothing. There may be more columns than the rank of S. Divide
+    the increments, which are at least 0, by tr S for shares.
 
     Examples
     --------

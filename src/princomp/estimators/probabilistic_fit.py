@@ -1,4 +1,4 @@
-"""From rows to a model of probabilistic PCA: closed form or EM, and how many components."""
+"""From rows to a model of probabilistic PCA: closed form or EM, how many components, of columns scaled or not."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,13 +11,14 @@ from princomp import certificates
 from princomp._typing import Array
 from princomp.data import Rows, budget, statistics
 from princomp.data.signature import require_unchanged
+from princomp.data.wrapped import scaled
 from princomp.estimators.checks import check_values, column
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.decompose import choose_solver, decompose, decompose_covariance
 from princomp.estimators.probabilistic_maximum import maximum
 from princomp.estimators.probabilistic_together import never_together
 from princomp.estimators.spectrum import Spectrum, minka_count
-from princomp.estimators.standardise import SAFE_TOTAL, as_given, safe_unit
+from princomp.estimators.standardise import SAFE_TOTAL, as_given, check_scale, safe_unit
 from princomp.result import History, Result, State, Status
 from princomp.solvers import eigh, probabilistic, probabilistic_choice, probabilistic_em, probabilistic_starts
 from princomp.solvers.probabilistic_em import LEAST_NOISE, Data, Hidden
@@ -46,12 +47,14 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Problem:
+class ModelAsked:
     """What to fit."""
 
     rows: Rows
     weight: Array | None
     asked: Asked
+    method: str  # "auto", "closed-form" or "em"
+    scale: bool  # whether to divide columns by their standard deviations
     tol: float
     max_iter: int
     rng: np.random.Generator
@@ -60,7 +63,7 @@ class Problem:
     names: Any = None
 
 
-class Found(NamedTuple):
+class ModelFound(NamedTuple):
     """A fitted model, in the basis of its components."""
 
     method: str
@@ -76,11 +79,16 @@ class Found(NamedTuple):
     result: Result
     apart: str | None = None  # a sentence about columns that no row has both of
     most: int | None = None  # components that a choice could judge, missing cells being so many
+    scale: Array | None = None  # (p,) what columns are divided by; mean and likelihood are those of X all the same
 
 
-def fit(problem: Problem, method: str) -> Found:
+def fit(problem: ModelAsked) -> ModelFound:
     """Return the model of largest likelihood."""
-    missing, asked = statistics.has_nan(problem.rows), problem.asked
+    return _fit_scaled(problem) if problem.scale else _fit(problem)
+
+
+def _fit(problem: ModelAsked) -> ModelFound:
+    missing, asked, method = statistics.has_nan(problem.rows), problem.asked, problem.method
     if missing and method == "closed-form":
         raise ValueError('X has missing cells (NaN), for which there is no closed form: use method="em" or "auto".')
     if missing and asked.choice == "evidence":
@@ -101,17 +109,54 @@ def fit(problem: Problem, method: str) -> Found:
     return _closed_form(problem)
 
 
-def fit_covariance(covariance: Covariance, asked: Asked, tol: float) -> Found:
-    """Return the model of largest likelihood for a covariance matrix (divisor n)."""
+def fit_covariance(covariance: Covariance, asked: Asked, tol: float, *, scale: bool) -> ModelFound:
+    """Return the model of largest likelihood for a covariance matrix (divisor n), or for its correlations."""
+    if scale:
+        correlations, deviation = covariance.scaled()
+        found = fit_covariance(correlations, asked, tol, scale=False)
+        logarithms = float((covariance.n_samples or 1) * np.log(deviation).sum())
+        return _as_of_data(found, np.zeros_like(deviation), deviation, logarithms)
     k = asked.k if asked.choice is None else len(covariance.matrix)
     spectrum = decompose_covariance(covariance, k, scale=False, tol=tol)
     return _of_spectrum(spectrum, covariance.n_samples, float(covariance.n_samples or 1), asked)
 
 
+# Columns divided by their standard deviations, with likelihoods of the columns as they are
+
+
+def _fit_scaled(problem: ModelAsked) -> ModelFound:
+    """Return the model of the divided rows.
+
+    The scale is the standard deviation (divisor n) of the observed cells of a column, 1 if they are all equal.
+    """
+    data = observed(problem.rows, problem.weight, problem.names)
+    moments, unit = data.moments, np.full(problem.rows.shape[1], data.unit)
+    if not moments.squares.all():  # of constant columns, and of those whose squares vanish: each in units of its own
+        unit = safe_unit(statistics.column_faults(problem.rows)[2])
+        moments = statistics.observed_moments(problem.rows, problem.weight, unit)
+    counts, mean = moments.counts, moments.mean
+    deviation = np.sqrt(np.maximum(moments.squares, 0.0) / counts) / unit
+    # What is left of a constant column is rounding of its mean.
+    scale = np.where(deviation > 8 * np.finfo(np.float64).eps * np.abs(mean), deviation, 1.0)
+    check_scale(scale, problem.names)
+    shift = np.zeros_like(mean) if problem.rows.sparse else mean
+    found = _fit(replace(problem, rows=scaled(problem.rows, shift, scale)))
+    check_unchanged(data, problem.names)
+    return _as_of_data(found, shift, scale, float(counts @ np.log(scale)))
+
+
+def _as_of_data(found: ModelFound, shift: Array, scale: Array, logarithms: float) -> ModelFound:
+    """Return the model with the mean and the density of X, not of the divided X."""
+    result, mean = of_data(found.result, -logarithms), shift + found.mean * scale
+    result = replace(result, value={**result.value, "mean": mean})
+    likelihood = None if found.log_likelihood is None else found.log_likelihood - logarithms
+    return found._replace(mean=mean, log_likelihood=likelihood, result=result, scale=scale)
+
+
 # Closed form
 
 
-def _closed_form(problem: Problem) -> Found:
+def _closed_form(problem: ModelAsked) -> ModelFound:
     rows, asked = problem.rows, problem.asked
     k = asked.k if asked.choice is None else min(rows.shape)
     if problem.weight is None:
@@ -136,7 +181,7 @@ def _closed_form(problem: Problem) -> Found:
     return _of_spectrum(spectrum, rows.shape[0], count, asked)
 
 
-def _weighted(problem: Problem, k: int) -> tuple[Spectrum, float]:
+def _weighted(problem: ModelAsked, k: int) -> tuple[Spectrum, float]:
     """Return the spectrum of rows with weights, and the sum of these."""
     data = observed(problem.rows, problem.weight, problem.names)
     X, weight, moments = data.around(), np.asarray(data.weight), data.moments
@@ -157,7 +202,7 @@ def _weighted(problem: Problem, k: int) -> tuple[Spectrum, float]:
     return spectrum, moments.total
 
 
-def _of_spectrum(spectrum: Spectrum, n_samples: int | None, count: float, asked: Asked) -> Found:
+def _of_spectrum(spectrum: Spectrum, n_samples: int | None, count: float, asked: Asked) -> ModelFound:
     total = float(as_given(spectrum.total / spectrum.freedom, spectrum.unit))
     check_variance(total, spectrum.total, np.dtype(np.float64))
     if asked.choice is not None:
@@ -178,7 +223,7 @@ def _of_spectrum(spectrum: Spectrum, n_samples: int | None, count: float, asked:
     status = Status("exact", "Solved exactly, up to rounding.") if kept.run is None else kept.run.status
     n_iter = 1 if kept.run is None else kept.run.n_iter
     result = Result(value, log_likelihood, kept.certificate, status, n_iter, history)
-    return Found(
+    return ModelFound(
         "closed-form",
         values,
         kept.V,
@@ -268,7 +313,7 @@ def check_variance(total: float, in_units: float, dtype: Any) -> None:
         raise ValueError(f"The variance of X is too small for {dtype}. Multiply X by a constant first{other}.")
 
 
-def _chosen_by_em(problem: Problem, data: Data, most: int) -> int:
+def _chosen_by_em(problem: ModelAsked, data: Data, most: int) -> int:
     """Return how many components to fit."""
     limits: dict[str, Any] = {"tol": max(problem.tol, CHOICE_TOL), "max_iter": problem.max_iter}
     choice = problem.asked.choice
@@ -284,7 +329,7 @@ def _chosen_by_em(problem: Problem, data: Data, most: int) -> int:
     return problem.asked.k
 
 
-def _starts(problem: Problem, data: Data) -> int:
+def _starts(problem: ModelAsked, data: Data) -> int:
     """Return how many starts to make: the number asked for, or a few where cells are too few for one to be enough."""
     if problem.n_init is not None:
         return problem.n_init
@@ -306,7 +351,7 @@ def of_data(result: Result, logarithms: float) -> Result:
     )
 
 
-def _by_em(problem: Problem, data: Data) -> Found:
+def _by_em(problem: ModelAsked, data: Data) -> ModelFound:
     p, k = problem.rows.shape[1], problem.asked.k
     # Sums for each pair of components and each feature, in a few copies.
     budget.require(16.0 * p * k * (k + 1), f"EM with {p} features and {k} components", "Take fewer components.")
@@ -322,7 +367,7 @@ def _by_em(problem: Problem, data: Data) -> Found:
     V = V * signs(V)
     result = of_data(result, data.moments.cells * np.log(unit))
     value = {"W": V * sizes, "mean": mean, "noise": np.array(noise), "total": np.array(data.moments.total)}
-    return Found(
+    return ModelFound(
         "em",
         sizes**2 + noise,
         V,

@@ -21,13 +21,12 @@ from princomp.estimators.probabilistic_fit import (
     CHOICES,
     MOST,
     Asked,
-    Found,
-    Problem,
+    ModelAsked,
+    ModelFound,
     check_variance,
     fit,
     fit_covariance,
 )
-from princomp.estimators.probabilistic_scaled import fit_scaled, fit_scaled_covariance
 from princomp.progress import Tell
 from princomp.result import State
 from princomp.solvers import probabilistic
@@ -178,10 +177,12 @@ class ProbabilisticPCA(CellDensity, Projection):
         rows = self._open(X, reset=True, least_rows=2)
         asked = self._check_parameters(*rows.shape)
         weight = checked_weight(sample_weight, rows.shape[0])
-        problem = Problem(
+        problem = ModelAsked(
             rows=rows,
             weight=weight,
             asked=asked,
+            method=self.method,
+            scale=self.scale,
             tol=self.tol,
             max_iter=self.max_iter,
             rng=self._generator(),
@@ -189,9 +190,8 @@ class ProbabilisticPCA(CellDensity, Projection):
             drive=self._drive(tell, rows, weight=weight),
             names=self._names,
         )
-        found, scale = fit_scaled(problem, self.method) if self.scale else (fit(problem, self.method), None)
         rows_with_weight = rows.shape[0] if weight is None else int(np.count_nonzero(weight))
-        self._keep(found, scale, rows.dtype, asked, rows_with_weight)
+        self._keep(fit(problem), rows.dtype, asked, rows_with_weight)
 
     def _fit_covariance(self, covariance: Covariance, tell: Tell) -> None:
         n_samples, p = covariance.n_samples, len(covariance.matrix)
@@ -200,9 +200,8 @@ class ProbabilisticPCA(CellDensity, Projection):
             raise ValueError('fit_covariance has no cells: method="em" and n_components="held-out" need data.')
         if asked.choice is not None and n_samples is None:
             raise ValueError(f"n_components={asked.choice!r} needs n_samples.")
-        how = (covariance, asked, self.tol)
-        found, scale = fit_scaled_covariance(*how) if self.scale else (fit_covariance(*how), None)
-        self._keep(found, scale, covariance.dtype, asked, n_samples)
+        found = fit_covariance(covariance, asked, self.tol, scale=self.scale)
+        self._keep(found, covariance.dtype, asked, n_samples)
 
     def _check_parameters(self, n: int, p: int) -> Asked:
         """Return how many components are asked for; complain about parameters that mean nothing."""
@@ -220,7 +219,7 @@ class ProbabilisticPCA(CellDensity, Projection):
             return Asked(most, self.n_components, most)
         return Asked(k, most=most, up_to_rank=self.n_components is None)
 
-    def _keep(self, found: Found, scale: Array | None, dtype: Any, asked: Asked, rows: int | None) -> None:
+    def _keep(self, found: ModelFound, dtype: Any, asked: Asked, rows: int | None) -> None:
         """Derive all attributes: the one place."""
         k = len(found.values)
         R = _checked_rotation(self.rotation, k)
@@ -231,8 +230,8 @@ class ProbabilisticPCA(CellDensity, Projection):
         self.method_ = found.method
         self.n_samples_ = found.n_samples
         total = float(found.values.sum()) + (len(found.mean) - k) * found.noise
-        self._keep_directions(found.V, found.values, found.values / total, found.mean, scale, dtype)
-        self._noise, self._scale = found.noise, scale  # in full precision
+        self._keep_directions(found.V, found.values, found.values / total, found.mean, found.scale, dtype)
+        self._noise, self._scale = found.noise, found.scale  # in full precision
         self.noise_variance_ = dtype.type(found.noise)
         W = probabilistic.weights(found.values, found.V, found.noise, R)
         self.weights_ = W.astype(dtype)
@@ -407,7 +406,7 @@ def _checked_rotation(rotation: Any, k: int) -> Array | None:
     return R
 
 
-def _warnings(found: Found, asked: Any, k: int, most: int, limit: int | None, rows: int | None) -> list[str]:
+def _warnings(found: ModelFound, asked: Any, k: int, most: int, limit: int | None, rows: int | None) -> list[str]:
     """Return sentences about what makes the answer less than the user expects."""
     p = len(found.mean)
     if found.total <= 0:

@@ -201,24 +201,6 @@ class SparseCCA(Estimator):
             raise ValueError(f"The feature names of Y should match those that were passed during fit. {difference}")
         return scores, self._scores(others, self.y_mean_, self.y_scale_, self.y_weights_)
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit, and return the scores of X.
-
-        Parameters
-        ----------
-        X : (n, p) array-like, sparse or frame
-            One side.
-        y : (n, q) array-like, sparse or frame
-            The other.
-        **fit_params : dict
-            None is known.
-
-        Returns
-        -------
-        (n, k) array
-        """
-        return self.fit(X, y, **fit_params).transform(X)
-
     def score(self, X: Any, y: Any) -> float:
         """Return the mean correlation of the pairs of scores, on data that the fit may not have seen.
 

@@ -14,13 +14,15 @@ from princomp import _kinds as kinds
 from princomp._kinds import Directions, Number, Numbers, Of, Word
 from princomp._typing import Array
 from princomp._warn import warn
+from princomp.certificates.remainder import remainder
+from princomp.data import Rows
 from princomp.estimators.base import Projection
 from princomp.estimators.checks import check_choice, check_count, count_components
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.explained import Kind, explained_variance
 from princomp.estimators.sparse.certificate import SparseCertificate
 from princomp.estimators.sparse.clashes import clash, formulation_of
-from princomp.estimators.sparse.problem import Found, Listener, Problem
+from princomp.estimators.sparse.problem import Listener, SparseFound, SparseProblem
 from princomp.estimators.standardise import as_given, standardise
 from princomp.progress import Tell
 from princomp.result import Certificate, History, Result, State, Status
@@ -229,24 +231,12 @@ class SparsePCA(Projection):
     def _fit(self, X: Any, tell: Tell) -> None:
         rows = self._open(X, reset=True, least_rows=2)
         formulation = self._check_parameters()
-        k, listener = self._count(min(rows.shape), formulation), Listener(tell)
+        k = self._count(min(rows.shape), formulation)
         # A pass over data on workers is dear: X'X comes with the mean, and no other is needed.
         at_once = formulation == "cardinality" and not rows.local and rows.shape[1] <= MATRIX_SIDE
         found = standardise(rows, center=self.center, scale=self.scale, scatter=at_once, names=self._names)
-        problem = Problem(
-            X=found.X,
-            S=None,
-            k=k,
-            total=found.total,
-            unit=found.unit,
-            parameters=self._asked(),
-            rng=self._generator(),
-            drive=self._drive(listener, rows),
-            tell=listener,
-            freedom=rows.shape[0] - 1.0,
-            names=self._names,
-            known=found.scatter,
-        )
+        size = {"k": k, "total": found.total, "unit": found.unit, "freedom": rows.shape[0] - 1.0}
+        problem = self._problem(tell, rows, X=found.X, known=found.scatter, **size)
         self._keep(formulation, problem, found.mean, found.scale, rows.dtype)
         self.n_samples_: int | None = rows.shape[0]
         if found.scatter is None:
@@ -254,24 +244,24 @@ class SparsePCA(Projection):
 
     def _fit_covariance(self, covariance: Covariance, tell: Tell) -> None:
         formulation, p = self._check_parameters(), len(covariance.matrix)
-        k, listener = self._count(p, formulation), Listener(tell)
+        k = self._count(p, formulation)
         scaled, scale = covariance.scaled() if self.scale else (covariance, None)
         S = covariance.freedom * scaled.matrix
-        problem = Problem(
-            X=None,
-            S=S,
-            k=k,
-            total=float(np.trace(S)),
-            unit=scaled.unit,
+        size = {"k": k, "total": float(np.trace(S)), "unit": scaled.unit, "freedom": covariance.freedom}
+        self._keep(formulation, self._problem(tell, S=S, **size), np.zeros(p), scale, covariance.dtype)
+        self.n_samples_ = covariance.n_samples
+
+    def _problem(self, tell: Tell, *rows: Rows, **data: Any) -> SparseProblem:
+        """Return what to solve: the data, and what is the same for rows and for a matrix."""
+        listener = Listener(tell)
+        return SparseProblem(
             parameters=self._asked(),
             rng=self._generator(),
-            drive=self._drive(listener),
+            drive=self._drive(listener, *rows),
             tell=listener,
-            freedom=covariance.freedom,
             names=self._names,
+            **data,
         )
-        self._keep(formulation, problem, np.zeros(p), scale, covariance.dtype)
-        self.n_samples_ = covariance.n_samples
 
     def _asked(self) -> dict[str, Any]:
         """Return the parameters, features by number."""
@@ -307,12 +297,6 @@ class SparsePCA(Projection):
             numbers.append(int(number))
         return sorted(set(numbers))
 
-    def _solve(self, formulation: str, problem: Problem) -> Found:
-        if problem.total <= 0:
-            return _nothing_varies(problem, formulation)
-        answer: Found = import_module(f"princomp.estimators.sparse.{formulation}").solve(problem)
-        return answer
-
     def _check_parameters(self) -> str:
         """Return the formulation in force; complain about parameters that mean nothing."""
         check_choice("formulation", self.formulation, ("auto", *FORMULATIONS))
@@ -323,7 +307,9 @@ class SparsePCA(Projection):
             raise ValueError(f"radius must be a number above 0, got {self.radius!r}.")
         self._check_limits()
         self._check_kinds()
-        self._check_proof()
+        check_count("node_limit", self.node_limit, or_none=True)
+        if not (self.time_limit is None or (isinstance(self.time_limit, Real) and self.time_limit > 0)):
+            raise ValueError(f"time_limit must be a number above 0, or None; got {self.time_limit!r}.")
         parameters = self._parameters()
         wrong = clash(parameters)
         if wrong is not None:
@@ -346,18 +332,16 @@ class SparsePCA(Projection):
                 "or give lists of features."
             )
 
-    def _check_proof(self) -> None:
-        """Complain about limits of a proof that mean nothing."""
-        check_count("node_limit", self.node_limit, or_none=True)
-        if not (self.time_limit is None or (isinstance(self.time_limit, Real) and self.time_limit > 0)):
-            raise ValueError(f"time_limit must be a number above 0, or None; got {self.time_limit!r}.")
-
     def _count(self, most: int, formulation: str) -> int:
         return count_components(self.n_components, most, more=formulation == "dictionary")
 
-    def _keep(self, formulation: str, problem: Problem, mean: Array, scale: Any, dtype: Any) -> None:
+    def _keep(self, formulation: str, problem: SparseProblem, mean: Array, scale: Any, dtype: Any) -> None:
         """Solve, and derive all attributes: the one place."""
-        found, freedom = self._solve(formulation, problem), problem.freedom
+        if problem.total > 0:
+            found: SparseFound = import_module(f"princomp.estimators.sparse.{formulation}").solve(problem)
+        else:
+            found = _nothing_varies(problem, formulation)
+        freedom = problem.freedom
         size = np.linalg.norm(found.loadings, axis=0)
         V = np.divide(found.loadings, size, out=np.zeros_like(found.loadings), where=size > 0)
         sign = signs(V)
@@ -426,8 +410,6 @@ class SparsePCA(Projection):
         >>> bool(certificates.verify(sparse.deflated_covariance(S, 1), sparse.certificate_.proofs[1]))
         True
         """
-        from princomp.estimators.sparse.cardinality import deflated
-
         check_is_fitted(self, "components_")
         if self.formulation_ not in ONE_BY_ONE:
             raise ValueError(f'formulation="{self.formulation_}" finds its components together: nothing is deflated.')
@@ -447,7 +429,7 @@ class SparsePCA(Projection):
                 )
             matrix = matrix / np.outer(scale, scale)
         kind = getattr(self, "deflation_", None) or self.deflation
-        return deflated(matrix, self.result_.value["V"][:, : int(component)], kind)
+        return remainder(matrix, self.result_.value["V"][:, : int(component)], kind)[0]
 
     def _forth(self) -> Array:
         V = self.components_.astype(np.float64).T
@@ -467,14 +449,15 @@ def _holds_names(group: Any) -> bool:
     return isinstance(group, list | tuple) and any(isinstance(feature, str) for feature in group)
 
 
-def _nothing_varies(problem: Problem, formulation: str) -> Found:
+def _nothing_varies(problem: SparseProblem, formulation: str) -> SparseFound:
     """Return components of zeros: nothing can be explained."""
     warn("X does not vary (all rows are equal): all components are zero.")
     V = np.zeros((problem.width, problem.k))
-    certificate = Certificate(0.0, problem.parameters["tol"], "global")
     if formulation == "cardinality":
         from princomp.estimators.sparse.cardinality import certificate_of_nothing
 
-        certificate = certificate_of_nothing(problem, certificate)
+        certificate: Certificate = certificate_of_nothing(problem)
+    else:
+        certificate = Certificate(0.0, problem.parameters["tol"], "global")
     result = Result({"V": V}, 0.0, certificate, Status("exact", "Nothing varies."), 1, History())
-    return Found(V, {"V": V}, 0.0, result)
+    return SparseFound(V, {"V": V}, 0.0, result)

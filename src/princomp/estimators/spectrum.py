@@ -10,6 +10,7 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.certificates import in_units
+from princomp.estimators.standardise import as_given
 from princomp.result import Certificate, Result, Status
 from princomp.solvers.signs import signs
 
@@ -33,8 +34,7 @@ class Spectrum:
     @property
     def variances(self) -> Array:
         """Variances in the user's units (inf where they overflow)."""
-        with np.errstate(over="ignore"):
-            return self.values / self.freedom / self.unit / self.unit
+        return as_given(self.values / self.freedom, self.unit)
 
     @property
     def singular_values(self) -> Array:
@@ -71,8 +71,7 @@ class Spectrum:
         if len(self.values) >= self.most:
             return 0.0
         rest = max(self.total - float(self.values.sum()), 0.0)
-        with np.errstate(over="ignore"):
-            return float(np.float64(rest) / self.freedom / self.unit / self.unit)
+        return float(as_given(rest / self.freedom, self.unit))
 
     def leading(self, k: int) -> Spectrum:
         """Return the first k, signs fixed."""

@@ -11,14 +11,12 @@ added up:
 ``times(number)``
     the penalty number * h.
 
-`as_penalty` chooses among them. Single entries: `simple`; groups: `groups` and `overlapping`; a matrix whose columns
+`as_penalty` chooses among them. Single entries: `simple`; groups: `groups`; a matrix whose columns
 have weights of their own (`ColumnL1`), or whose rows are taken together (`RowNorms`): `matrices`.
 """
 
-from princomp.penalties.choice import as_penalty
-from princomp.penalties.groups import Groups, Tree, as_groups
+from princomp.penalties.groups import Groups, OverlappingGroups, Tree, as_groups, as_penalty
 from princomp.penalties.matrices import ColumnL1, RowNorms
-from princomp.penalties.overlapping import OverlappingGroups
 from princomp.penalties.simple import L1, NonNegative, Penalty, Zero
 
 __all__ = [

@@ -64,7 +64,6 @@ class L1:
     alpha: float
 
     def __post_init__(self) -> None:
-        """Refuse a weight that is no weight."""
         check_weight(self.alpha)
 
     def value(self, w: Array) -> float:

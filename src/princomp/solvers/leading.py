@@ -70,7 +70,7 @@ class Operator:
 
     def measured(self, V: Array) -> _Found:
         """Return what vectors span, in the basis in which their scores are uncorrelated."""
-        measured = (self.measure or partial(_by_product, self.apply))(V)
+        measured = (self.measure or partial(certificates.images_by_product, self.apply))(V)
         Q = uncorrelated(measured.gram)
         V, R = np.linalg.qr(V @ Q)  # orthonormal to the last digit
         V = V * np.where(np.diag(R) < 0, -1.0, 1.0)
@@ -96,12 +96,6 @@ def of_data(X: Centered, total: float, measure: Callable[[Array], certificates.I
         (lambda U: svd_of_projection(statistics.apply_transpose(X, U))[1]) if by_rows else None,
         (lambda V: np.linalg.qr(statistics.scores(X, V))[0]) if by_rows else None,
     )
-
-
-def _by_product(apply: Callable[[Array], Array], V: Array) -> certificates.Images:
-    images = apply(V)
-    gram = V.T @ images
-    return certificates.Images(images, (gram + gram.T) / 2)
 
 
 def _apply(X: Centered, by_rows: bool, V: Array) -> Array:

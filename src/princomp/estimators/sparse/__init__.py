@@ -1,1 +1,1 @@
-"""The formulations of sparse PCA, one per file: each turns a `Problem` into what it `Found`."""
+"""The formulations of sparse PCA, one per file: each turns a `SparseProblem` into a `SparseFound`."""

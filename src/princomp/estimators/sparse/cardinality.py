@@ -13,11 +13,10 @@ from princomp.certificates.constrained import own_residuals
 from princomp.certificates.proof import scaled
 from princomp.certificates.remainder import ROUNDING, remainder, remainder_of_rows
 from princomp.data import statistics
-from princomp.estimators.sparse.certificate import SparseCertificate, without_variance
-from princomp.estimators.sparse.grouping import labels
-from princomp.estimators.sparse.penalised import counts
-from princomp.estimators.sparse.problem import Found, Problem
-from princomp.result import Certificate, Result, measured
+from princomp.estimators.sparse.certificate import SparseCertificate
+from princomp.estimators.sparse.penalised import counts, labels
+from princomp.estimators.sparse.problem import SparseFound, SparseProblem
+from princomp.result import Result, measured
 from princomp.solvers import cardinality
 from princomp.solvers.exchange import Units
 from princomp.solvers.scatter import MATRIX_SIDE, Scatter
@@ -28,12 +27,10 @@ SAME = 1e-12  # of the variance: two components that differ by less are equally 
 MOST_ROWS = 1000  # up to which the eigenvalues of XX' are computed for a bound
 
 
-def solve(problem: Problem) -> Found:
+def solve(problem: SparseProblem) -> SparseFound:
     """Return what the cardinality formulation finds."""
     given, p, k = problem.parameters, problem.width, problem.k
-    allowed, of = _allowed(given, p), _labels(given["groups"], p)
-    units = _units(given, of, allowed)
-    how_many = _counts(given, units, k)
+    allowed, of, units, how_many = _asked(problem)
     scatter, largest = _scatter(problem)
     proofs = _Proofs(problem, scatter, allowed, of)
     steps = partial(
@@ -56,10 +53,18 @@ def solve(problem: Problem) -> Found:
         result = measured(result, float(residuals.max()))
     certificate = _certificate(problem, result, heights, how_many, proofs)
     objective = float(problem.squares_as_given(result.objective))
-    return Found(V, {"V": V}, objective, replace(result, certificate=certificate))
+    return SparseFound(V, {"V": V}, objective, replace(result, certificate=certificate))
 
 
 # What is asked for
+
+
+def _asked(problem: SparseProblem) -> tuple[Array, Array | None, Units, Array | float]:
+    """Return the features allowed, the group of each feature, the units of those allowed, and `_counts`."""
+    given, p = problem.parameters, problem.width
+    allowed, of = _allowed(given, p), _labels(given["groups"], p)
+    units = _units(given, of, allowed)
+    return allowed, of, units, _counts(given, units, problem.k)
 
 
 def _allowed(given: dict[str, Any], p: int) -> Array:
@@ -82,7 +87,7 @@ def _labels(groups: Any, p: int) -> Array | None:
     return found
 
 
-def restrictions(problem: Problem) -> dict[str, Any]:
+def restrictions(problem: SparseProblem) -> dict[str, Any]:
     """Return what components may be chosen at all, as a certificate has it."""
     given = problem.parameters
     include, exclude = (tuple(given[name] or ()) for name in ("include", "exclude"))
@@ -117,7 +122,7 @@ def _counts(given: dict[str, Any], units: Units, k: int) -> Array | float:
 # Where S comes from
 
 
-def _scatter(problem: Problem) -> tuple[Scatter, float]:
+def _scatter(problem: SparseProblem) -> tuple[Scatter, float]:
     """Return S, as a matrix unless that is too large, and a bound on its eigenvalues, where it is quickly had."""
     if problem.S is not None:
         return problem.scatter, np.inf
@@ -135,7 +140,7 @@ def _scatter(problem: Problem) -> tuple[Scatter, float]:
 class _Proofs:
     """Proves components in safe units, all features counted; remembers the proofs, by component, in the user's."""
 
-    problem: Problem
+    problem: SparseProblem
     scatter: Scatter
     allowed: Array
     labels: Array | None
@@ -217,18 +222,13 @@ def _with_vector(
     return replace(proof, vector=v, support=tuple(support.tolist()), lower=lower, upper=max(lower, proof.upper))
 
 
-def deflated(S: Array, components: Array, kind: str) -> Array:
-    """Return S (p, p) without the components (p, j)."""
-    return remainder(S, components, kind)[0]
-
-
 def _at_least(upper: Any) -> Any:
     """Return bounds, those too small to be numbers raised to the least that is one."""
     return np.where(np.abs(upper) < LEAST, LEAST, upper)[()]
 
 
 def _certificate(
-    problem: Problem, result: Result, heights: Array, how_many: Array | float, proofs: _Proofs
+    problem: SparseProblem, result: Result, heights: Array, how_many: Array | float, proofs: _Proofs
 ) -> SparseCertificate:
     """Return what is known of each component; ``heights`` are their variances, measured, times the freedom."""
     value, k = result.value, problem.k
@@ -260,11 +260,19 @@ def _certificate(
     return replace(certificate, scope="global") if bool(certificate.proved.all()) else certificate
 
 
-def certificate_of_nothing(problem: Problem, certificate: Certificate) -> SparseCertificate:
-    """Return what is known where nothing varies."""
+def certificate_of_nothing(problem: SparseProblem) -> SparseCertificate:
+    """Return what is known where nothing varies: components of zeros are the best."""
     given, k = problem.parameters, problem.k
-    allowed, of = _allowed(given, problem.width), _labels(given["groups"], problem.width)
-    units = _units(given, of, allowed)
-    how_many = _counts(given, units, k)
-    features = np.full(k, len(units.forced), dtype=np.int64) if isinstance(how_many, float) else how_many
-    return without_variance(certificate, features, bool(given["certify"]), **restrictions(problem))
+    _, _, units, how_many = _asked(problem)
+    return SparseCertificate(
+        0.0,
+        given["tol"],
+        "global",
+        lower=np.zeros(k),
+        upper=np.zeros(k),
+        features=np.full(k, len(units.forced), dtype=np.int64) if isinstance(how_many, float) else how_many,
+        nodes=np.zeros(k, dtype=np.int64),
+        seconds=np.zeros(k),
+        proofs=(None,) * k if given["certify"] else (),
+        **restrictions(problem),
+    )

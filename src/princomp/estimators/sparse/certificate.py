@@ -149,25 +149,6 @@ class SparseCertificate(Certificate):
         return f"{begin}: no component of {of} can have more than {percent(upper / lower - 1)} more variance{given}."
 
 
-def without_variance(
-    certificate: Certificate, features: Array, certify: bool, **restrictions: Any
-) -> SparseCertificate:
-    """Return what is known of components of data that do not vary: zero is the best."""
-    k = len(features)
-    return SparseCertificate(
-        certificate.residual,
-        certificate.tol,
-        certificate.scope,
-        lower=np.zeros(k),
-        upper=np.zeros(k),
-        features=features,
-        nodes=np.zeros(k, dtype=np.int64),
-        seconds=np.zeros(k),
-        proofs=(None,) * k if certify else (),
-        **restrictions,
-    )
-
-
 def percent(share: float) -> str:
     """Return a share in per cent, rounded up: a bound must stay one.
 

@@ -8,13 +8,13 @@ import numpy as np
 from princomp import certificates
 from princomp._typing import Array
 from princomp.estimators.sparse.penalised import StoppedError, counts, refuse_checkpoint, stopped_search, warn_if_missed
-from princomp.estimators.sparse.problem import Found, Listener, Problem
+from princomp.estimators.sparse.problem import Listener, SparseFound, SparseProblem
 from princomp.result import Result, Value, measured
 from princomp.solvers import constrained
 from princomp.solvers.nonzeros import loosest_bound
 
 
-def solve(problem: Problem) -> Found:
+def solve(problem: SparseProblem) -> SparseFound:
     """Return what the constrained formulation finds."""
     given, p, k = problem.parameters, problem.width, problem.k
 
@@ -22,7 +22,7 @@ def solve(problem: Problem) -> Found:
         steps = partial(
             constrained.constrained, problem.scatter, bounds=bounds, tol=given["tol"], kind=given["deflation"]
         )
-        return problem.drive(steps, value, tol=given["tol"])
+        return problem.drive(steps, value)
 
     if given["nonzeros"] is None:
         asked = max(1.0, 0.4 * np.sqrt(p)) if given["bound"] is None else given["bound"]
@@ -36,7 +36,7 @@ def solve(problem: Problem) -> Found:
         problem.measure, V, bounds=bounds, squares=problem.scatter.diagonal, kind=given["deflation"]
     )
     result = measured(result, float(lengths.max()))
-    return Found(V, {"V": V}, float(problem.squares_as_given(result.objective)), result, bounds)
+    return SparseFound(V, {"V": V}, float(problem.squares_as_given(result.objective)), result, bounds)
 
 
 def _search(fit: Callable[[Array, Value], Result], target: Array, p: int, tell: Listener) -> tuple[Array, Result]:

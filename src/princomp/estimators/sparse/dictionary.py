@@ -7,7 +7,7 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.estimators.sparse.penalised import weigh_and_fit
-from princomp.estimators.sparse.problem import Found, Problem
+from princomp.estimators.sparse.problem import SparseFound, SparseProblem
 from princomp.penalties import as_penalty
 from princomp.result import Result, measured
 from princomp.solvers import dictionary_start as begin
@@ -16,45 +16,45 @@ from princomp.solvers.dictionary_blocks import Terms
 from princomp.solvers.scatter import MATRIX_SIDE, Data, Factored, Passes, factor
 
 
-def solve(problem: Problem) -> Found:
+def solve(problem: SparseProblem) -> SparseFound:
     """Return what the dictionary formulation finds."""
     given, unit = problem.parameters, problem.unit
-    radius = problem.number("radius", 1.0)
+    radius = float(given["radius"])
     # For c X the same Y and c D are best with c alpha, and with c^2 times the penalty on Y.
     codes = None
     if given["code_alpha"] is not None:
         codes = problem.weights("code_alpha", given["code_alpha"]) * problem.unit_squared
     on_loadings = any(given[name] is not None for name in ("alpha", "alpha_share", "nonzeros"))
-    only_codes = codes is not None and not on_loadings
-    if only_codes:
+    only_codes = False
+    if codes is not None and not on_loadings:
         # Nothing on D but the ball, which holds D in the user's units.
-        codes = codes / unit if codes is not None else None
+        only_codes, codes = True, codes / unit
     stands_for_X = _factor(problem, only_the_ball=codes is None)
     X = stands_for_X or problem.by_rows
     largest = _largest(problem, X, radius)
 
-    def fit(alpha: Array, tol: float, before: Result | None = None) -> tuple[Array, Result]:
+    def fit(alpha: Array, before: Result | None) -> tuple[Array, Result]:
         terms = _terms(problem, alpha, codes, radius)
         known = {} if before is None else {name: before.value[name] for name in ("Y", "D")}
         value = begin.start(X, problem.k, terms, problem.rng, **known)
-        result = problem.drive(partial(dictionary, X, terms=terms), value, tol=tol)
+        result = problem.drive(partial(dictionary, X, terms=terms), value)
         return result.value["D"], result
 
     if only_codes:
-        alpha, result = np.zeros(problem.k), fit(np.zeros(problem.k), given["tol"])[1]
+        alpha, result = np.zeros(problem.k), fit(np.zeros(problem.k), None)[1]
     else:
-        alpha, result = weigh_and_fit(problem, largest, unit, fit, again=fit)
+        alpha, result = weigh_and_fit(problem, largest, unit, fit, warm=True)
     Y, D = result.value["Y"], result.value["D"]
     if stands_for_X is not None and problem.X is not None:
         Y = begin.recover(Passes(problem.rows), stands_for_X.X, Y, radius)
     result = measured(result, _residual(problem, _terms(problem, alpha, codes, radius), stands_for_X, Y, D))
     value = {"Y": Y / unit if only_codes else Y, "D": D if only_codes else D / unit}
-    return Found(
+    return SparseFound(
         D, value, float(problem.squares_as_given(result.objective)), result, None if only_codes else alpha / unit
     )
 
 
-def _residual(problem: Problem, terms: Terms, stands_for_X: Data | None, Y: Array, D: Array) -> float:
+def _residual(problem: SparseProblem, terms: Terms, stands_for_X: Data | None, Y: Array, D: Array) -> float:
     """Return the residual of the answer, from products with the data as they are stored.
 
     Of a matrix S = R'R alone the codes are those of R; then R'RD must be SD, too.
@@ -69,7 +69,7 @@ def _residual(problem: Problem, terms: Terms, stands_for_X: Data | None, Y: Arra
     return max(terms.residual(R.T @ Y, RD, Y, D), wrong)
 
 
-def _largest(problem: Problem, X: Factored, radius: float) -> float:
+def _largest(problem: SparseProblem, X: Factored, radius: float) -> float:
     """Return the weight from which on nothing is left."""
     given = problem.parameters
     if given["groups"] is None:
@@ -78,7 +78,7 @@ def _largest(problem: Problem, X: Factored, radius: float) -> float:
     return begin.alpha_max_of(X, penalty, radius)
 
 
-def _terms(problem: Problem, alpha: Array, codes: Array | None, radius: float) -> Terms:
+def _terms(problem: SparseProblem, alpha: Array, codes: Array | None, radius: float) -> Terms:
     given = problem.parameters
     terms = Terms(alpha, codes, radius, nonnegative=bool(given["nonnegative"]))
     if given["groups"] is None:
@@ -89,7 +89,7 @@ def _terms(problem: Problem, alpha: Array, codes: Array | None, radius: float) -
     return replace(terms, penalty=penalty)
 
 
-def _factor(problem: Problem, *, only_the_ball: bool) -> Data | None:
+def _factor(problem: SparseProblem, *, only_the_ball: bool) -> Data | None:
     """Return a smaller R that may stand for X, R'R = X'X, if that pays, or X is not at hand."""
     if problem.S is not None:
         if not only_the_ball:

@@ -1,4 +1,7 @@
-"""The weight of a penalty: given, as a share of the largest that does anything, or by the number of nonzeros."""
+"""The weight of a penalty: given, as a share of the largest that does anything, or by the number of nonzeros.
+
+And what ``nonzeros`` counts: features, or, where they enter in groups that do not meet, these.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from princomp._typing import Array
 from princomp._warn import warn
-from princomp.estimators.sparse.grouping import labels, used
-from princomp.estimators.sparse.problem import Problem
+from princomp.estimators.sparse.problem import SparseProblem
+from princomp.penalties.groups import as_groups, disjoint
 from princomp.result import Result, Status
 from princomp.solvers.nonzeros import loosest_alpha
 
@@ -22,22 +25,23 @@ COLD_FITS, WARM_FITS = 30, 75
 
 
 def weigh_and_fit(
-    problem: Problem,
+    problem: SparseProblem,
     alpha_max: float,
     user: float,
-    fit: Callable[[Array, float], tuple[Array, Result]],
-    again: Callable[[Array, float, Result], tuple[Array, Result]] | None = None,
+    fit: Callable[[Array, Result | None], tuple[Array, Result]],
+    *,
+    warm: bool,
 ) -> tuple[Array, Result]:
     """Return the weights in force, in the units of the problem, and the fit with them.
 
-    ``alpha_max`` is in those units, ``user`` what the user's alpha is multiplied by to be; ``fit(alpha, tol)``
-    returns (loadings, result), and so does ``again``, which starts from an earlier result.
+    ``alpha_max`` is in those units, ``user`` what the user's alpha is multiplied by to be; ``fit(alpha, before)``
+    returns (loadings, result), and, if it can be ``warm``, starts from an earlier result.
     """
     given = problem.parameters
     if given["nonzeros"] is None:
         asked = given["alpha"]
         alpha = _share(problem) * alpha_max if asked is None else problem.weights("alpha", asked) * user
-        return alpha, fit(alpha, given["tol"])[1]
+        return alpha, fit(alpha, None)[1]
     refuse_checkpoint(given)
     group, one = labels(given["groups"], problem.width), given["groups"] is not None
     target = counts(given["nonzeros"], problem.k, problem.width if group is None else int(group.max()) + 1)
@@ -52,18 +56,14 @@ def weigh_and_fit(
         nonlocal fits
         fits += 1
         alpha = np.broadcast_to(alpha, problem.k)
-        if before is None or again is None:
-            loadings, result = fit(alpha, given["tol"])
-        else:
-            loadings, result = again(alpha, given["tol"], before)
+        loadings, result = fit(alpha, before if warm else None)
         if problem.tell.stopped:
             raise StoppedError(alpha, result)
         many = used(loadings, group)
         return many.max(keepdims=True) if one else many, result
 
-    most = COLD_FITS if again is None else WARM_FITS
     try:
-        found = loosest_alpha(count, target, alpha_max, max_fits=most)
+        found = loosest_alpha(count, target, alpha_max, max_fits=WARM_FITS if warm else COLD_FITS)
     except StoppedError as stopped:
         return np.array(stopped.alpha), stopped_search(stopped.result, fits)
     warn_if_missed(found.nonzeros, target, found.jumps)
@@ -89,7 +89,7 @@ def stopped_search(result: Result, fits: int) -> Result:
     return replace(result, status=Status("stopped", sentence))
 
 
-def _share(problem: Problem) -> Array:
+def _share(problem: SparseProblem) -> Array:
     """Return the weights as shares of the largest."""
     asked = problem.parameters["alpha_share"]
     share = problem.weights("alpha_share", SHARE if asked is None else asked)
@@ -127,3 +127,39 @@ def counts(nonzeros: Any, k: int, p: int) -> NDArray[np.int64]:
     if not whole or many.shape not in ((), (k,)) or (many < 1).any() or (many > p).any():
         raise ValueError(f"nonzeros must be an integer from 1 to {p}, or a list of {k} of them; got {nonzeros!r}.")
     return np.broadcast_to(many, (k,)).astype(np.int64)
+
+
+def labels(groups: Any, p: int) -> Array | None:
+    """Return the group of each feature, as a number; features in no group are groups of their own.
+
+    None if there are no groups, or if they share features: then features are what can be counted.
+
+    Examples
+    --------
+    >>> from princomp.estimators.sparse.penalised import labels
+    >>> labels([[0, 2], [3]], 5).tolist()
+    [0, 2, 0, 1, 3]
+    >>> labels([[0, 1], [1, 2]], 5) is None
+    True
+    """
+    if groups is None:
+        return None
+    sets = as_groups(groups)
+    members = np.concatenate([np.asarray(each, dtype=int) for each in sets])
+    if members.min() < 0 or members.max() >= p:
+        raise ValueError(f"groups must hold features from 0 to {p - 1}, got {members[(members < 0) | (members >= p)]}.")
+    if not disjoint(sets):
+        return None
+    found = np.arange(p) + len(sets)
+    for label, each in enumerate(sets):
+        found[list(each)] = label
+    numbers: Array = np.unique(found, return_inverse=True)[1]
+    return numbers
+
+
+def used(loadings: Array, of: Array | None) -> Array:
+    """Return how many features, or groups of them, each column of loadings uses."""
+    nonzero = loadings != 0
+    if of is None:
+        return np.asarray(nonzero.sum(axis=0))
+    return np.array([len(np.unique(of[column])) for column in nonzero.T])

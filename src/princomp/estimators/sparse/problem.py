@@ -9,6 +9,7 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.data import Centered, statistics
+from princomp.estimators.standardise import as_given
 from princomp.result import Callback, Result, State, asks_to_stop
 from princomp.solvers.scatter import MATRIX_SIDE, Data, Matrix, Passes, Scatter, of_rows
 
@@ -28,23 +29,23 @@ class Listener:
 
 
 @dataclass(frozen=True)
-class Problem:
+class SparseProblem:
     """Sparse PCA of centred rows ``X``, or of a scatter matrix ``S`` = X'X alone.
 
     Both are in units in which squares are safe: ``unit`` times those of the user, whose penalties must follow.
     """
 
-    X: Centered | None
-    S: Array | None
     k: int
     total: float  # tr X'X
     unit: float
+    freedom: float  # what X'X is divided by to be a covariance
     parameters: dict[str, Any]  # of the estimator
     rng: np.random.Generator
     drive: Callable[..., Result]  # `run`, with the user's callback, checkpoint and limits
     tell: Listener  # the user's callback, for whoever runs something of their own, or many things
-    freedom: float = 1.0  # what X'X is divided by to be a covariance
     names: Array | None = None  # of the features, if they have any
+    X: Centered | None = None
+    S: Array | None = None
     known: Array | None = None  # X'X, if it came with the mean
 
     @property
@@ -94,13 +95,7 @@ class Problem:
 
     def squares_as_given(self, numbers: Any) -> Any:
         """Return squares, or a variance, in the units of the user; infinite where these are too small for it."""
-        with np.errstate(over="ignore", under="ignore"):
-            return np.asarray(numbers, dtype=np.float64)[()] / self.unit / self.unit
-
-    def number(self, name: str, otherwise: float) -> float:
-        """Return a parameter as a number, or what stands for None."""
-        value = self.parameters[name]
-        return otherwise if value is None else float(value)
+        return as_given(numbers, self.unit)
 
     def weights(self, name: str, alpha: Any, least: float = 0) -> Array:
         """Return a weight for each component: one for all, or one each; ``name`` is the parameter's."""
@@ -114,7 +109,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Found:
+class SparseFound:
     """What a formulation found, in the units of the user but for the loadings' lengths."""
 
     loadings: Array  # (p, k), of any length

@@ -9,7 +9,7 @@ from princomp._threads import single_blas_thread
 from princomp._typing import Array
 from princomp.certificates import regression_stationarity
 from princomp.estimators.sparse.penalised import weigh_and_fit
-from princomp.estimators.sparse.problem import Found, Problem
+from princomp.estimators.sparse.problem import SparseFound, SparseProblem
 from princomp.result import Result, measured
 from princomp.solvers import amanpg, one_shot, regression
 from princomp.solvers.scatter import Data, of_array
@@ -18,7 +18,7 @@ STEPS = 10  # of A-ManPG to a state
 RIDGE = 1e-6  # of the leading eigenvalue, if nothing else is asked for
 
 
-def solve(problem: Problem) -> Found:
+def solve(problem: SparseProblem) -> SparseFound:
     """Return what the regression formulation finds."""
     given, square = problem.parameters, problem.unit_squared
     S = problem.scatter
@@ -35,42 +35,35 @@ def solve(problem: Problem) -> Found:
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {given['solver']!r}.")
 
-    def fit(alpha: Array, tol: float) -> tuple[Array, Result]:
-        if solver == "one-shot":
+    fixed = solver == "one-shot"
+
+    def fit(alpha: Array, before: Result | None) -> tuple[Array, Result]:
+        if fixed:
             value = one_shot.start(S, problem.k, problem.rng)
-        else:
+        elif before is None:
             many, rng = int(given["n_init"]), problem.rng
             value = regression.start(S, problem.k, alpha=alpha, ridge=ridge, n_init=many, rng=rng, leading=leading)
-        result = problem.drive(partial(SOLVERS[solver], S, alpha=alpha, ridge=ridge), value, tol=tol)
-        return result.value["B"], result
-
-    def again(alpha: Array, tol: float, before: Result) -> tuple[Array, Result]:
-        A, B, largest = (before.value[name] for name in ("A", "B", "largest"))
-        value = regression.begin_at(S, A, B, float(largest))
-        result = problem.drive(partial(SOLVERS[solver], S, alpha=alpha, ridge=ridge), value, tol=tol)
+        else:
+            value = regression.begin_at(S, before.value["A"], before.value["B"], float(before.value["largest"]))
+        result = problem.drive(partial(SOLVERS[solver], S, alpha=alpha, ridge=ridge), value)
         return result.value["B"], result
 
     with single_blas_thread():  # many small products: threads would wait for each other most of the time
-        alpha, result = weigh_and_fit(problem, largest, square, fit, None if solver == "one-shot" else again)
+        alpha, result = weigh_and_fit(problem, largest, square, fit, warm=not fixed)
     A, B, as_given = result.value["A"], result.value["B"], problem.squares_as_given
-    if not alpha.any() and solver != "one-shot":
+    searched = given["nonzeros"] is not None and np.ndim(given["nonzeros"]) == 0  # for no component in particular
+    if not alpha.any() and not fixed:
         A, B = _rotated(A, B, S.apply(B))
-    elif solver == "block" and (_one_for_all(given["nonzeros"]) or (alpha == alpha[0]).all()):
+    elif solver == "block" and (searched or (alpha == alpha[0]).all()):
         # Their order is free: most variance first.
         order = np.argsort(-np.einsum("ij,ij->j", A, S.apply(B)), kind="stable")
         A, B, alpha = A[:, order], B[:, order], alpha[order]
     SA, SB = np.hsplit(problem.measure(np.hstack([A, B])), 2)
-    fixed = solver == "one-shot"
     result = measured(result, regression_stationarity(A, B, SA, SB, alpha=alpha, ridge=ridge, fixed=fixed))
     if np.isinf(ridge):  # B carries the units of S here
         B_given, objective = as_given(B), as_given(as_given(result.objective))
-        return Found(B, {"A": A, "B": B_given}, float(objective), result, as_given(alpha))
-    return Found(B, {"A": A, "B": B}, float(as_given(result.objective)), result, as_given(alpha))
-
-
-def _one_for_all(nonzeros: Any) -> bool:
-    """Tell whether the weights were looked for, and not for one component in particular."""
-    return nonzeros is not None and np.ndim(nonzeros) == 0
+        return SparseFound(B, {"A": A, "B": B_given}, float(objective), result, as_given(alpha))
+    return SparseFound(B, {"A": A, "B": B}, float(as_given(result.objective)), result, as_given(alpha))
 
 
 def _rotated(A: Array, B: Array, SB: Array) -> tuple[Array, Array]:
