@@ -21,11 +21,11 @@ import princomp.datasets
 from princomp import certificates
 from princomp._compiled.dictionary_sweeps import lasso_rows
 from princomp.data import as_rows, statistics
-from princomp.penalties import L1, Groups, as_penalty
+from princomp.penalties import L1, Groups, NonNegative, as_penalty
 from princomp.result import run
 from princomp.solvers import dictionary_blocks
 from princomp.solvers.dictionary import dictionary
-from princomp.solvers.dictionary_blocks import Terms, column_sweeps, soft_threshold
+from princomp.solvers.dictionary_blocks import Terms, column_sweeps
 from princomp.solvers.dictionary_start import alpha_max, alpha_max_of, factor_pays, recover, start
 from princomp.solvers.scatter import Data, Factored, Passes, factor
 
@@ -458,7 +458,8 @@ def test_compiled_loop_and_twin_agree(nonnegative, sweeps):
     nothing = np.zeros(6)
     before = D.copy()
     compiled = lasso_rows(P, Q, D, alpha, nonnegative=nonnegative, enough=nothing, sweeps=sweeps)
-    twin = column_sweeps(P, Q, D, soft_threshold(alpha, nonnegative), enough=nothing, sweeps=sweeps)
+    each = [NonNegative(L1(weight)) if nonnegative else L1(weight) for weight in alpha]
+    twin = column_sweeps(P, Q, D, each, enough=nothing, sweeps=sweeps)
     assert np.abs(compiled - twin).max() <= 1e-12
     assert ((compiled == 0) == (twin == 0)).all()
     assert np.array_equal(D, before)

@@ -41,21 +41,6 @@ SMALL = 5e6  # multiplications in a product
 EXCHANGED = {"Y": "D", "D": "Y", "XtY": "XD", "XD": "XtY"}
 
 
-def begin(X: Factored, Y: Array, D: Array, *, sweeps: int = SWEEPS) -> Value:
-    """Return the value before the first step, for a start that is already feasible; see `dictionary_start.start`."""
-    return {
-        "Y": np.array(Y, dtype=np.float64, order="C"),
-        "D": np.array(D, dtype=np.float64, order="C"),
-        "XtY": X.transpose_times(Y),
-        "XD": X.times(D),
-        "residual": np.array(1.0),
-        "objective": np.array(np.inf),
-        "sweeps": np.array(sweeps),  # to be made before the second phase; negative in it
-        "pairs": np.array(0),  # remembered, in step0, change0, step1 ...
-        "iteration": np.array(0),
-    }
-
-
 def dictionary(X: Factored, value: Value, *, terms: Terms) -> Iterator[State]:
     """Yield states that descend to a stationary point.
 
