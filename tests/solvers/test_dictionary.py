@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import princomp
 import princomp.datasets
+from helpers import for_each_component
 from princomp import certificates
 from princomp._compiled.dictionary_sweeps import lasso_rows
 from princomp.data import as_rows, statistics
@@ -31,7 +32,7 @@ from princomp.solvers.scatter import Data, Factored, Passes, factor
 
 
 def fit(X, k, *, tol=1e-8, max_iter=2000, Y=None, D=None, **how):
-    terms = Terms.of(k, **how)
+    terms = Terms(**for_each_component(k, **how))
     data = X if isinstance(X, Factored) else Data(X)
     begin = start(data, k, terms, np.random.default_rng(0), Y=Y, D=D)
     return run(partial(dictionary, data, terms=terms), begin, tol=tol, max_iter=max_iter)
@@ -353,7 +354,7 @@ VARIANTS = {
 )
 def test_the_objective_never_rises(n, p, k, alpha, variant, seed):
     X = Data(noise(n, p, seed) * 10 ** np.random.default_rng(seed).uniform(-2, 2))
-    terms = Terms.of(k, **{"alpha": alpha} | VARIANTS[variant])
+    terms = Terms(**for_each_component(k, **{"alpha": alpha} | VARIANTS[variant]))
     begin = start(X, k, terms, np.random.default_rng(seed))
     states = list(itertools.islice(dictionary(X, begin, terms=terms), 25))
     objectives = np.array([state.objective for state in states])

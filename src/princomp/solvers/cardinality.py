@@ -138,7 +138,8 @@ def cardinality(
         if value["settled"].all() and _is_last(value):
             value |= _finish(A, units, value, count, largest, prover)
         elif value["settled"].all():
-            value |= _narrowed(value, count) | _forget_search(p, len(units.forced))
+            enough = float(value["heights"].max()) >= float(value["target"])
+            value |= {"high" if enough else "low": np.array(count), **_forget_search(p, len(units.forced))}
         return value, float(value["heights"].max(initial=0.0)), np.inf
 
     return one_by_one.one_by_one(scatter, value, step, k=k, kind=kind)
@@ -201,11 +202,6 @@ def _is_last(value: Value) -> bool:
     return int(value["high"]) - int(value["low"]) == 1
 
 
-def _narrowed(value: Value, count: int) -> dict[str, Array]:
-    reached = float(value["heights"].max()) >= float(value["target"])
-    return {"high": np.array(count)} if reached else {"low": np.array(count)}
-
-
 # The search for one component
 
 
@@ -250,12 +246,9 @@ def _promising(A: Deflated, units: Units, count: int) -> Array:
         # Rows of A are made for as many columns as there is time for: those of largest variance.
         affordable = max(4 * most, int(SCREEN_WORK / (p * A.scatter.effort)))
         columns = np.sort(columns[np.argsort(-A.diagonal[columns], kind="stable")[:affordable]])
-    promise = np.concatenate([_promises(A, units, count, part) for part in _parts(columns, p)])
+    sums = [largest_sum(units.total(A.rows(part) ** 2), count) for part in _parts(columns, p)]
+    promise = np.concatenate(sums) / variances[columns]
     return np.sort(columns[np.argsort(-promise, kind="stable")[:most]])
-
-
-def _promises(A: Deflated, units: Units, count: int, columns: Array) -> Array:
-    return largest_sum(units.total(A.rows(columns) ** 2), count) / (A.diagonal[columns] + A.shift)
 
 
 def _parts(columns: Array, p: int) -> list[Array]:

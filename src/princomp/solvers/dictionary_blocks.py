@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -33,12 +32,6 @@ class Terms:
     nonnegative: bool = False  # D
     nonnegative_codes: bool = False  # Y
     penalty: Penalty | None = None  # of a column of D, in place of alpha |D_j|_1
-
-    @classmethod
-    def of(cls, k: int, *, alpha: Any = 0.0, code_alpha: Any = None, **others: Any) -> Terms:
-        """Make terms for k components of weights that may be numbers."""
-        on_codes = None if code_alpha is None else np.array(np.broadcast_to(code_alpha, k), np.float64)
-        return cls(np.array(np.broadcast_to(alpha, k), np.float64), on_codes, **others)
 
     @property
     def swapped(self) -> bool:

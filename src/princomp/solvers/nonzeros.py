@@ -117,20 +117,15 @@ def bisect_alpha(fit: Fit, target: Any, alpha_max: Any, *, start: Any = None, ma
         raise ValueError(f"max_fits must be at least 1, got {max_fits}.")
     target = np.asarray(target)
     most = np.broadcast_to(np.asarray(alpha_max, dtype=np.float64), target.shape)
-    best: Found | None = None
-    fits = 0
+    found: list[Found] = []
     for i, share in enumerate(BEGINNINGS):
-        left = (max_fits - fits) // (len(BEGINNINGS) - i)
-        if left == 0 and best is not None:
-            continue
-        found = _search(fit, target, most, share, start, max(left, 1))
-        fits += found.fits
-        if best is None or _rank(found.nonzeros, target) < _rank(best.nonzeros, target):
-            best = found
-        if (best.nonzeros == target).all():
+        left = (max_fits - sum(each.fits for each in found)) // (len(BEGINNINGS) - i)
+        if left > 0 or not found:
+            found.append(_search(fit, target, most, share, start, max(left, 1)))
+        if (found[-1].nonzeros == target).all():
             break
-    assert best is not None  # noqa: S101 - there is one beginning at least
-    return best._replace(fits=fits)
+    best = min(found, key=lambda each: _rank(each.nonzeros, target))
+    return best._replace(fits=sum(each.fits for each in found))
 
 
 def _search(fit: Fit, target: Array, most: Array, share: float, start: Any, max_fits: int) -> Found:

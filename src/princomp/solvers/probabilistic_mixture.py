@@ -26,6 +26,7 @@ from princomp.data import Centered
 from princomp.result import State, Value, settled
 from princomp.solvers.probabilistic import Posterior, Sums, posterior, sums
 from princomp.solvers.probabilistic_em import LEAST_NOISE, Model, at_floor, maximise, tile_rows
+from princomp.solvers.signs import signs
 
 SLOWEST = 0.999  # ratio of gains, above which none is believed
 # Of four clusters of 60 rows in 15 features, six draws, a single try led to -27.48 for a row, 5 rounds to -26.11;
@@ -234,8 +235,7 @@ def _axes(X: Array, weight: Array) -> tuple[Array, Array, Array]:
     total = weight.sum()
     centre = weight @ X / total
     _, s, Vt = np.linalg.svd((X - centre) * np.sqrt(weight / total)[:, None], full_matrices=False)
-    largest = Vt[np.arange(len(Vt)), np.abs(Vt).argmax(axis=1)]
-    return centre, s**2, Vt.T * np.where(largest < 0, -1.0, 1.0)
+    return centre, s**2, Vt.T * signs(Vt.T)
 
 
 def best_of(X: Centered, starts: list[Mixture], *, weight: Array | None, limits: Limits) -> Value:
