@@ -150,7 +150,7 @@ def without(block: Array, rows: slice, hidden: Hidden) -> tuple[Array, slice]:
 
 
 def _sums(block: Array, rows: slice, W: Array, noise: float, weight: Array | None) -> tuple[Array, ...]:
-    return probabilistic.sums(block, W, noise, None if weight is None else weight[rows])
+    return probabilistic.sums(probabilistic.posterior(block, W, noise), None if weight is None else weight[rows])
 
 
 def _rows_by_cells(block: Array, rows: slice, weight: Array | None) -> Array:

@@ -81,8 +81,8 @@ def _expect(block: Array, rows: slice, mixture: Mixture, weight: Array | None) -
     found = responsibilities(block, mixture)
     weights = found.share if weight is None else found.share * weight[rows, None]
     out: list[Array] = []
-    for c, (W, noise) in enumerate(zip(mixture.W, mixture.noise)):
-        out += sums(block, W, float(noise), weights[:, c], found.clusters[c])
+    for cluster, weight_of_rows in zip(found.clusters, weights.T):
+        out += sums(cluster, weight_of_rows)
     total = found.log_likelihood.sum() if weight is None else weight[rows] @ found.log_likelihood
     return (*out, np.asarray(total))
 
