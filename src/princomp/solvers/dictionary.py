@@ -35,7 +35,8 @@ ROUNDING = 4 * np.finfo(np.float64).eps  # of the objective, relative to |X|^2
 RELEASE = 10  # steps after which codes that are held at zero may leave it: 50 took twice as many (80 x 40 to 200 x 100)
 INNER = 1e-2  # accuracy of D for given Y, relative to the residual
 REVIVAL = 1e-6  # margin, relative, by which a dead column must be worth reviving
-# Steps that take less time than it takes to look at the residual are made several at a time.
+# Steps that take less time than it takes to look at the residual are made several at a time: four fits there took 245
+# of them, 237 one by one, which is no faster, and 280 by 20.
 STEPS = 5
 SMALL = 5e6  # multiplications in a product
 EXCHANGED = {"Y": "D", "D": "Y", "XtY": "XD", "XD": "XtY"}

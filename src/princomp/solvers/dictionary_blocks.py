@@ -16,7 +16,7 @@ from princomp._compiled import loops
 from princomp._typing import Array
 from princomp.penalties import L1, NonNegative, Penalty
 
-MAX_SWEEPS = 100  # over fixed products; the rest comes in the next step
+MAX_SWEEPS = 100  # over fixed products; the rest comes in the next step (5 and 1000 took as many: 80 x 40 to 200 x 100)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from princomp.solvers.probabilistic import Sums, unpacked
 
 TILE_BYTES = 2**21  # 20,000 x 100, a tenth missing, ten components: 2^18, 2^20 and 2^23 take a sixth longer
 TILE_ROWS = (64, 4096)
-SOLVE_BYTES = 2**24  # of the systems of some features, solved together
+SOLVE_BYTES = 2**24  # of the systems of some features, solved together: 2^18 and 2^28 take as long (900 x 60)
 # The gain that the extrapolation promises is a part of what is there; the largest of the last WINDOW, times SAFETY.
 # Three fits, 300 x 40 to 1000 x 60, a tenth to 0.4 missing, took 21 steps; with a window of 1, 15, and they ended 8e-6
 # lower together; with 6, 30, to gain 1e-9.
