@@ -96,6 +96,12 @@ def orthonormal(rng, n, k):
     return np.linalg.qr(rng.normal(size=(n, k)))[0]
 
 
+def for_each_component(k, *, alpha=0.0, code_alpha=None, **others):
+    """Weights (k,) of numbers, one for each of k components; what else there is stays."""
+    weights = {"alpha": alpha} if code_alpha is None else {"alpha": alpha, "code_alpha": code_alpha}
+    return {name: np.array(np.broadcast_to(weight, k), float) for name, weight in weights.items()} | others
+
+
 def data_with_spectrum(n, p, standard_deviations, seed=0, offset=0.0):
     """(n, p) data whose sample covariance has exactly the given square-root eigenvalues.
 

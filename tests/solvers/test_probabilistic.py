@@ -147,9 +147,12 @@ def test_sums_are_additive_and_weights_are_repetition():
     X = low_rank(50, 6, 2, missing=0.3)
     W, _, noise = random_model(6, 2)
     weight = np.random.default_rng(0).integers(0, 4, 50).astype(float)
-    whole = probabilistic.sums(X, W, noise, weight)
-    parts = zip(probabilistic.sums(X[:20], W, noise, weight[:20]), probabilistic.sums(X[20:], W, noise, weight[20:]))
-    repeated = probabilistic.sums(np.repeat(X, weight.astype(int), axis=0), W, noise)
+
+    def sums(rows, weight=None):
+        return probabilistic.sums(probabilistic.posterior(rows, W, noise), weight)
+
+    whole, parts = sums(X, weight), zip(sums(X[:20], weight[:20]), sums(X[20:], weight[20:]))
+    repeated = sums(np.repeat(X, weight.astype(int), axis=0))
     for all_rows, (a, b), again in zip(whole, parts, repeated, strict=True):
         np.testing.assert_allclose(a + b, all_rows, atol=1e-10)
         np.testing.assert_allclose(again, all_rows, atol=1e-10)

@@ -136,7 +136,7 @@ def test_parts_of_the_scatter_are_those_of_the_matrix():
     rows = as_rows(X)
     for kind in (scatter.Matrix(S), scatter.of_array(X), scatter.Passes(statistics.moments(rows).centered(rows))):
         for roughly, tolerance in ((False, 1e-10), (True, 1e-4)):
-            once, twice = kind.restrict(J, roughly=roughly).pair(B)
+            once, twice = kind.restrict(J, roughly=roughly)(B)
             assert np.allclose(once, (S @ V)[J], rtol=tolerance)
             assert np.allclose(twice, (S @ S @ V)[J], rtol=tolerance)
         assert np.allclose(kind.combine(J, B.T).T, S @ V)
@@ -287,9 +287,9 @@ def test_few_rows_out_of_memory_take_one_pass(monkeypatch):
     rows = as_rows(X)
     data = scatter.Passes(statistics.moments(rows).centered(rows))
     J, B = np.array([1, 4, 30]), np.random.default_rng(0).normal(size=(3, 2))
-    once, twice = data.restrict(J).pair(B)
+    once, twice = data.restrict(J)(B)
     monkeypatch.setattr(scatter, "ONE_PASS", 2)
-    for one, other in zip((once, twice), data.restrict(J).pair(B), strict=True):
+    for one, other in zip((once, twice), data.restrict(J)(B), strict=True):
         assert np.allclose(one, other, rtol=1e-10)
 
 

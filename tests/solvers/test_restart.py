@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from helpers import data_with_spectrum
+from helpers import data_with_spectrum, for_each_component
 from princomp.checkpoint import Checkpoint
 from princomp.data import as_rows, statistics
 from princomp.datasets import load_pitprops
@@ -51,7 +51,8 @@ def optimize_run(loss, penalty):
 
 
 def dictionary_run(k=3, **how):
-    X, terms = scatter.Data(data_with_spectrum(30, 12, np.linspace(3, 1, 12))), Terms.of(k, **{"alpha": 0.3} | how)
+    X = scatter.Data(data_with_spectrum(30, 12, np.linspace(3, 1, 12)))
+    terms = Terms(**for_each_component(k, **{"alpha": 0.3} | how))
     begin = dictionary_start.start(X, k, terms, np.random.default_rng(0)) | {"sweeps": np.array(12)}  # both phases
     return lambda: partial(dictionary, X, terms=terms), begin
 

@@ -45,7 +45,7 @@ def test_every_view_says_the_same(view, shape):
         size = tolerance * np.linalg.norm(S)
         np.testing.assert_allclose(found.apply(V, roughly=roughly), S @ V, atol=size)
         np.testing.assert_allclose(found.combine(J, V[J].T, roughly=roughly), V[J].T @ S[J], atol=size)
-        once, twice = found.restrict(J, roughly=roughly).pair(V[J])
+        once, twice = found.restrict(J, roughly=roughly)(V[J])
         np.testing.assert_allclose(once, S[np.ix_(J, J)] @ V[J], atol=size)
         np.testing.assert_allclose(twice, (S @ S)[np.ix_(J, J)] @ V[J], atol=size * np.linalg.norm(S))
     np.testing.assert_allclose(found.diagonal, np.diag(S), atol=1e-11)

@@ -43,7 +43,7 @@ def _threshold(q: Array, size: int, count: int, mu: float) -> float:
 @compiled
 def _row_sums(Q: Array, forced: int, count: int, mu: float, Y: Array, sums: Array) -> None:
     m = Q.shape[0]
-    q, y = np.empty(m), np.empty(m)
+    q = np.empty(m)
     for i in range(m):
         total = 0.0
         for j in range(forced):
@@ -55,21 +55,13 @@ def _row_sums(Q: Array, forced: int, count: int, mu: float, Y: Array, sums: Arra
                 q[size] = Q[i, j]
                 size += 1
         wanted = count if i < forced else count - 1
-        if wanted <= 0 or wanted >= size:
-            for j in range(size):
-                y[j] = 1.0 if wanted > 0 else 0.0
-        else:
-            t = _threshold(q, size, wanted, mu)
-            for j in range(size):
-                y[j] = min(max((q[j] - t) / mu, 0.0), 1.0)
-        size = 0
+        choice = 0 < wanted < size
+        t, all_or_none = _threshold(q, size, wanted, mu) if choice else 0.0, 1.0 if wanted > 0 else 0.0
         for j in range(forced, m):
-            if j == i:
-                Y[i, j] = 0.0
-            else:
-                Y[i, j] = y[size]
-                total += y[size] * q[size] - 0.5 * mu * y[size] * y[size]
-                size += 1
+            y = min(max((Q[i, j] - t) / mu, 0.0), 1.0) if choice else all_or_none
+            y = 0.0 if j == i else y
+            Y[i, j] = y
+            total += y * Q[i, j] - 0.5 * mu * y * y
         sums[i] = total
 
 

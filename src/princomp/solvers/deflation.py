@@ -1,17 +1,8 @@
 """Deflation: what S is without the components found, as S less a low-rank matrix (Mackey, NIPS 2008).
 
-With x the unit component just found, S the matrix it was found on, y = S x and c = x'Sx, the next matrix is
-
-============  ==========================================  =========================================================
-kind          next matrix                                 remark
-============  ==========================================  =========================================================
-hotelling     S - c x x'                                  may become indefinite when x is no eigenvector
-projection    (I - x x') S (I - x x')                     that of PMD, X - X x x'
-schur         S - y y' / c                                what X leaves when regressed on the score X x
-generalised   (I - q q') S (I - q q')                     q = x less its part in the q's before it, of unit length
-============  ==========================================  =========================================================
-
-Only products with the first S are needed, seen as a `Scatter`, so that nothing is (p, p) unless S is.
+What each kind leaves is written in `princomp.certificates.remainder`, with the same x, the unit component just found,
+y = S x and c = x'Sx, S the matrix it was found on. Only products with the first S are needed, seen as a `Scatter`, so
+that nothing is (p, p) unless S is.
 """
 
 from __future__ import annotations
@@ -25,11 +16,10 @@ import numpy as np
 from scipy.linalg import norm
 
 from princomp._typing import Array
+from princomp.certificates.remainder import NOTHING
 from princomp.solvers.scatter import Scatter
 
 Deflation = Literal["hotelling", "projection", "schur", "generalised"]
-
-NOTHING = 1e-13  # of a length or of a variance: this share is rounding
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from princomp._typing import Array
 from princomp.penalties import Penalty
 from princomp.result import Value
-from princomp.solvers.dictionary import SWEEPS, begin, transposed
+from princomp.solvers.dictionary import SWEEPS, transposed
 from princomp.solvers.dictionary_blocks import Terms, on_spheres
 from princomp.solvers.leading import leading_roughly
 from princomp.solvers.scatter import Factored
@@ -17,7 +17,7 @@ from princomp.solvers.scatter import Factored
 START_TOL = 1e-4  # of the singular vectors to start from: 1e-9 led to the same minima, 0.1 to lower ones (80 x 40 on)
 START_ITERATIONS = 200
 NOTHING = 1e-10  # singular values this small beside the first are rounding
-WARM_SWEEPS = 5  # block sweeps from a start that was given: it is near a minimum
+WARM_SWEEPS = 5  # block sweeps from a start that was given: it is near a minimum (1 and 20 led to the same ones)
 EXPECTED_STEPS = 300  # of a fit
 ASCENT = 1e-3  # relative accuracy of the largest weight of a penalty
 HUGE = 1e30  # a step that leaves nothing that is penalised
@@ -36,7 +36,18 @@ def start(
     if Y is None or D is None:
         Y, D = _singular_vectors(X, k, rng)
         sweeps = SWEEPS
-    return begin(X, *terms.balanced(*_feasible(Y, D, terms)), sweeps=sweeps)
+    Y, D = terms.balanced(*_feasible(Y, D, terms))
+    return {
+        "Y": np.array(Y, dtype=np.float64, order="C"),
+        "D": np.array(D, dtype=np.float64, order="C"),
+        "XtY": X.transpose_times(Y),
+        "XD": X.times(D),
+        "residual": np.array(1.0),
+        "objective": np.array(np.inf),
+        "sweeps": np.array(sweeps),  # to be made before the second phase; negative in it
+        "pairs": np.array(0),  # remembered, in step0, change0, step1 ...
+        "iteration": np.array(0),
+    }
 
 
 def _singular_vectors(X: Factored, k: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -27,7 +27,8 @@ def direction(gradient: Array, pairs: Sequence[tuple[Array, Array]], scale: Arra
         out -= weight * change
     if pairs:
         step, change = pairs[-1]
-        out *= scale * (float(np.vdot(step, change)) / float(np.vdot(change, scale * change)))
+        bend = float(np.vdot(change, scale * change))  # zero where the scale is, in columns that take no part
+        out *= scale * (float(np.vdot(step, change)) / bend if bend > 0 else 1.0)
     else:
         out *= scale
     for (step, change), (rho, weight) in zip(pairs, reversed(products), strict=True):

@@ -27,7 +27,8 @@ LONGER, SHORTER = 1.2, 0.5
 NARROW = 1e-4  # a step this short is not worth it
 JUMP = 0.01  # weights this close, relative, with too many and with too few nonzeros have nothing between them
 SMALLEST = 1e-9  # share of the largest weight below which it may as well be 0
-# The loosest weights.
+# The loosest weights. Six searches, 80 x 40 to 40 x 120, kept 3.760 of the variance: 3.761, in a fifth more time,
+# with 0.005 for CLOSE, 3.750 with 0.1; 3.759 to 3.760 with LOOSER_FITS 0 to 12, LOWER 0.1 to 0.7, NARROW 1e-2 to 1e-6.
 CLOSE = 0.02  # relative width at which a bracket is narrow enough: the variance hardly changes within it
 LOOSER_FITS = 4  # and half as many as the search took: it is not to cost much more
 LOWER = 0.35  # of a weight below which none was tried
@@ -117,20 +118,15 @@ def bisect_alpha(fit: Fit, target: Any, alpha_max: Any, *, start: Any = None, ma
         raise ValueError(f"max_fits must be at least 1, got {max_fits}.")
     target = np.asarray(target)
     most = np.broadcast_to(np.asarray(alpha_max, dtype=np.float64), target.shape)
-    best: Found | None = None
-    fits = 0
+    found: list[Found] = []
     for i, share in enumerate(BEGINNINGS):
-        left = (max_fits - fits) // (len(BEGINNINGS) - i)
-        if left == 0 and best is not None:
-            continue
-        found = _search(fit, target, most, share, start, max(left, 1))
-        fits += found.fits
-        if best is None or _rank(found.nonzeros, target) < _rank(best.nonzeros, target):
-            best = found
-        if (best.nonzeros == target).all():
+        left = (max_fits - sum(each.fits for each in found)) // (len(BEGINNINGS) - i)
+        if left > 0 or not found:
+            found.append(_search(fit, target, most, share, start, max(left, 1)))
+        if (found[-1].nonzeros == target).all():
             break
-    assert best is not None  # noqa: S101 - there is one beginning at least
-    return best._replace(fits=fits)
+    best = min(found, key=lambda each: _rank(each.nonzeros, target))
+    return best._replace(fits=sum(each.fits for each in found))
 
 
 def _search(fit: Fit, target: Array, most: Array, share: float, start: Any, max_fits: int) -> Found:

@@ -183,14 +183,10 @@ class Sums(NamedTuple):
     log_likelihood: Array  # ()
 
 
-def sums(block: Array, W: Array, noise: float, weight: Array | None = None, found: Posterior | None = None) -> Sums:
-    """Return the sums over the rows of a tile, less the mean, NaN = missing.
-
-    ``weight`` (b,) defaults to ones; ``found`` is the posterior, if it is there already.
-    """
-    found = posterior(block, W, noise) if found is None else found
-    (_, which, observed), k = found.patterns, W.shape[1]
-    Z, weight = found.scores, found.patterns.weights(weight)
+def sums(found: Posterior, weight: Array | None = None) -> Sums:
+    """Return the sums over the rows of a tile; ``weight`` (b,) defaults to ones."""
+    (_, which, observed), Z = found.patterns, found.scores
+    k, weight = Z.shape[1], found.patterns.weights(weight)
     weighted = Z * weight[:, None]
     i, j = triangle(k)
     payload = np.empty((len(observed), len(i) + k + 1))

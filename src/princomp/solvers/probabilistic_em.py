@@ -32,7 +32,7 @@ from princomp.solvers.probabilistic import Sums, unpacked
 
 TILE_BYTES = 2**21  # 20,000 x 100, a tenth missing, ten components: 2^18, 2^20 and 2^23 take a sixth longer
 TILE_ROWS = (64, 4096)
-SOLVE_BYTES = 2**24  # of the systems of some features, solved together
+SOLVE_BYTES = 2**24  # of the systems of some features, solved together: 2^18 and 2^28 take as long (900 x 60)
 # The gain that the extrapolation promises is a part of what is there; the largest of the last WINDOW, times SAFETY.
 # Three fits, 300 x 40 to 1000 x 60, a tenth to 0.4 missing, took 21 steps; with a window of 1, 15, and they ended 8e-6
 # lower together; with 6, 30, to gain 1e-9.
@@ -150,7 +150,7 @@ def without(block: Array, rows: slice, hidden: Hidden) -> tuple[Array, slice]:
 
 
 def _sums(block: Array, rows: slice, W: Array, noise: float, weight: Array | None) -> tuple[Array, ...]:
-    return probabilistic.sums(block, W, noise, None if weight is None else weight[rows])
+    return probabilistic.sums(probabilistic.posterior(block, W, noise), None if weight is None else weight[rows])
 
 
 def _rows_by_cells(block: Array, rows: slice, weight: Array | None) -> Array:

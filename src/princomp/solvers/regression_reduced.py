@@ -61,7 +61,7 @@ class ReducedObjective:
 
     def at(self, B: Array) -> Point:
         """Evaluate at B."""
-        return self._point(B, *self.part.pair(B))
+        return self._point(B, *self.part(B))
 
     def _point(self, B: Array, SB: Array, SSB: Array) -> Point:
         squares, Q = np.linalg.eigh(B.T @ SSB)
@@ -97,7 +97,7 @@ class ReducedObjective:
 
         With M = SB = A P, dM = S D and C = A'dM, dA = A T + (dM - A C) P^-1, where T P + P T = C - C'.
         """
-        SD, SSD = self.rough.pair(D)
+        SD, SSD = self.rough(D)
         C = here.SA.T @ D
         sums = here.s[:, None] + here.s
         turn = here.Q @ ((here.Q.T @ (C - C.T) @ here.Q) / np.where(sums > 0, sums, 1.0)) @ here.Q.T

@@ -21,9 +21,10 @@ asks. What components leave of S is a low-rank correction on top (`princomp.solv
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -61,11 +62,9 @@ MANY = 300
 SPARSE = 0.4
 
 
-class Part(Protocol):
-    """What solvers ask of some rows and columns J of S."""
-
-    def pair(self, B: Array) -> tuple[Array, Array]:
-        """Return (S V)[J] and (S S V)[J] for the V that is B on the rows J and zero elsewhere."""
+# What solvers ask of some rows and columns J of S: (S V)[J] and (S S V)[J] for the V that is B on the rows J and zero
+# elsewhere, for a given B.
+Part = Callable[[Array], tuple[Array, Array]]
 
 
 class Scatter(ABC):
@@ -101,10 +100,14 @@ class Scatter(ABC):
 
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
         """Return the rows and columns J of S and SS: made by one pass if J is short, else by two for each product."""
-        if len(J) > ONE_PASS or 24.0 * self.features * len(J) > SHARE * budget.available_bytes():
-            return _TwoPasses(self, J)
-        some = self.combine(J, np.eye(len(J)))
-        return Squares(np.take(some, J, axis=1), some @ some.T, self.features)
+        if len(J) <= ONE_PASS and 24.0 * self.features * len(J) <= SHARE * budget.available_bytes():
+            return Squares.of(self.combine(J, np.eye(len(J))), J)
+
+        def by_two_passes(B: Array) -> tuple[Array, Array]:
+            once = self.combine(J, B.T).T
+            return once[J], self.apply(once)[J]
+
+        return by_two_passes
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return eigenpairs of S by block Krylov iteration."""
@@ -139,8 +142,7 @@ class Matrix(Scatter):
         return self.S[np.ix_(rows, columns)]
 
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
-        some = np.take(self.S, J, axis=0)
-        return Squares(np.take(some, J, axis=1), some @ some.T, self.features)
+        return Squares.of(np.take(self.S, J, axis=0), J)
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
         return leading_eigenpairs(self.S, k)
@@ -223,13 +225,20 @@ class Data(Factored):
         return self.X[:, rows].T @ self.X[:, columns]
 
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
-        if not (roughly and self.fast_parts):
-            dtype = np.float32 if roughly else np.float64
-            return _Columns(np.take(self.X, J, axis=1).astype(dtype), self.K.astype(dtype))
-        S, SS = self._in_single
-        if len(J) < self.features:
-            S, SS = (np.take(np.take(square, J, axis=0), J, axis=1) for square in (S, SS))
-        return Squares(S, SS, self.features)
+        if roughly and self.fast_parts:
+            S, SS = self._in_single
+            if len(J) < self.features:
+                S, SS = (np.take(np.take(square, J, axis=0), J, axis=1) for square in (S, SS))
+            return Squares(S, SS, self.features)
+        dtype = np.float32 if roughly else np.float64
+        X, K = np.take(self.X, J, axis=1).astype(dtype), self.K.astype(dtype)
+
+        def by_columns(B: Array) -> tuple[Array, Array]:
+            Z = X @ B.astype(dtype, copy=False)
+            both = np.hstack([Z, K @ Z]).T @ X
+            return both[: B.shape[1]].T, both[B.shape[1] :].T
+
+        return by_columns
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return eigenpairs of S by those of K; beyond the rank, eigenvalues are 0 and vectors arbitrary."""
@@ -307,7 +316,12 @@ class Squares:
     T: Array  # (S S)[J, J]
     features: int  # of all of S
 
-    def pair(self, B: Array) -> tuple[Array, Array]:
+    @classmethod
+    def of(cls, some: Array, J: Array) -> Squares:
+        """Return those of the rows J of S, (|J|, p)."""
+        return cls(np.take(some, J, axis=1), some @ some.T, some.shape[1])
+
+    def __call__(self, B: Array) -> tuple[Array, Array]:
         B = B.astype(self.S.dtype, copy=False)
         compiled = self.compiled(B)
         if compiled is not None:
@@ -319,27 +333,6 @@ class Squares:
         """Return the compiled loops, if they pay for a B like this one."""
         pays = self.features >= LARGE and len(B) >= MANY and np.count_nonzero(B) <= SPARSE * B.size
         return loops("regression_descent") if pays else None
-
-
-@dataclass(frozen=True)
-class _Columns:
-    X: Array  # (n, |J|)
-    K: Array
-
-    def pair(self, B: Array) -> tuple[Array, Array]:
-        Z = self.X @ B.astype(self.X.dtype, copy=False)
-        both = np.hstack([Z, self.K @ Z]).T @ self.X
-        return both[: B.shape[1]].T, both[B.shape[1] :].T
-
-
-@dataclass(frozen=True)
-class _TwoPasses:
-    scatter: Scatter
-    J: Array
-
-    def pair(self, B: Array) -> tuple[Array, Array]:
-        once = self.scatter.combine(self.J, B.T).T
-        return once[self.J], self.scatter.apply(once)[self.J]
 
 
 def of_array(X: Array) -> Matrix | Data:
