@@ -62,7 +62,7 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
     # Fitting
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components of X.
+        """Fit the model to X: find its components.
 
         Parameters
         ----------
@@ -75,9 +75,9 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         -------
         self
         """
-        return self._whole(self._fit, X)
+        return self._all_or_nothing(self._fit, X)
 
-    def _whole(self, fit: Callable[..., None], X: Any, *more: Any) -> Self:
+    def _all_or_nothing(self, fit: Callable[..., None], X: Any, *more: Any) -> Self:
         """Fit, and put the estimator back as it was if that does not end: by an error, by Ctrl-C, by want of memory."""
         before = dict(self.__dict__)
         try:
@@ -211,8 +211,8 @@ class Projection(Estimator):
         "explained_variance_ratio_": Numbers("k", SHARE),
     }
     _fit_covariance: Callable[[Covariance, Tell], None]  # finds and keeps
-    _forth: Callable[[], Array]  # what centred and scaled rows are multiplied by to be scores, (p, k)
-    _back: Callable[[], Array]  # what scores are multiplied by to be centred and scaled rows, (k, p)
+    _to_scores: Callable[[], Array]  # what centred and scaled rows are multiplied by to be scores, (p, k)
+    _from_scores: Callable[[], Array]  # what scores are multiplied by to be centred and scaled rows, (k, p)
 
     def fit_covariance(self, S: Any, n_samples: int | None = None) -> Self:
         """Find the components from a covariance (or correlation) matrix instead of data.
@@ -231,7 +231,7 @@ class Projection(Estimator):
         self
             With ``mean_`` = 0.
         """
-        return self._whole(self._open_covariance, S, n_samples)
+        return self._all_or_nothing(self._open_covariance, S, n_samples)
 
     def _open_covariance(self, S: Any, n_samples: int | None, tell: Tell) -> None:
         rows = self._open(S, reset=True)
@@ -270,7 +270,7 @@ class Projection(Estimator):
             In the kind of X: a Dask array stays lazy.
         """
         rows = self._open(X, reset=False)
-        V = self._forth()
+        V = self._to_scores()
         if self.scale_ is not None:
             V = V / self.scale_.astype(np.float64)[:, None]
         centered = statistics.dense_enough(Centered(rows, self._mean if self._mean.any() else None))
@@ -292,7 +292,9 @@ class Projection(Estimator):
             In the kind of X.
         """
         check_is_fitted(self)
-        return self._unproject(X, self._back() * (1.0 if self.scale_ is None else self.scale_.astype(np.float64)))
+        return self._unproject(
+            X, self._from_scores() * (1.0 if self.scale_ is None else self.scale_.astype(np.float64))
+        )
 
     def _unproject(self, scores: Any, back: Array) -> Any:
         """Return scores times ``back`` (k, p), plus the mean."""

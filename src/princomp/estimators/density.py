@@ -74,7 +74,7 @@ class CellDensity(Density):
         -------
         self
         """
-        return self._whole(self._fit, X, sample_weight)
+        return self._all_or_nothing(self._fit, X, sample_weight)
 
     def impute(self, X: Any, *, return_std: bool = False) -> Any:
         """Return X with missing cells replaced by their expectation, given the observed cells of their rows.

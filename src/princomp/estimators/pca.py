@@ -212,11 +212,11 @@ class PCA(Density, Projection):
 
     # Using the fit
 
-    def _forth(self) -> Array:
+    def _to_scores(self) -> Array:
         V = self.components_.astype(np.float64).T
         return V / self._deviations() if self.whiten else V
 
-    def _back(self) -> Array:
+    def _from_scores(self) -> Array:
         back = self.components_.astype(np.float64)
         return self._deviations()[:, None] * back if self.whiten else back
 

@@ -136,7 +136,7 @@ class SparseCCA(Estimator):
         -------
         self
         """
-        return self._whole(self._fit, X, y)
+        return self._all_or_nothing(self._fit, X, y)
 
     def _fit(self, X: Any, Y: Any, tell: Tell) -> None:
         if Y is None:

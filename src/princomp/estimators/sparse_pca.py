@@ -234,13 +234,14 @@ class SparsePCA(Projection):
         k = self._count(min(rows.shape), formulation)
         # A pass over data on workers is dear: X'X comes with the mean, and no other is needed.
         at_once = formulation == "cardinality" and not rows.local and rows.shape[1] <= MATRIX_SIDE
-        found = standardise(rows, center=self.center, scale=self.scale, scatter=at_once, names=self._names)
-        size = {"k": k, "total": found.total, "unit": found.unit, "freedom": rows.shape[0] - 1.0}
-        problem = self._problem(tell, rows, X=found.X, known=found.scatter, **size)
-        self._keep(formulation, problem, found.mean, found.scale, rows.dtype)
+        standard = standardise(rows, center=self.center, scale=self.scale, scatter=at_once, names=self._names)
+        size = {"k": k, "total": standard.total, "unit": standard.unit, "freedom": rows.shape[0] - 1.0}
+        problem = self._problem(tell, rows, X=standard.X, known=standard.scatter, **size)
+        found = _solve(formulation, problem)
+        self._keep(found, formulation, problem, standard.mean, standard.scale, rows.dtype)
         self.n_samples_: int | None = rows.shape[0]
-        if found.scatter is None:
-            found.require_unchanged(self._names)
+        if standard.scatter is None:  # else the data were read once
+            standard.require_unchanged(self._names)
 
     def _fit_covariance(self, covariance: Covariance, tell: Tell) -> None:
         formulation, p = self._check_parameters(), len(covariance.matrix)
@@ -248,7 +249,8 @@ class SparsePCA(Projection):
         scaled, scale = covariance.scaled() if self.scale else (covariance, None)
         S = covariance.freedom * scaled.matrix
         size = {"k": k, "total": float(np.trace(S)), "unit": scaled.unit, "freedom": covariance.freedom}
-        self._keep(formulation, self._problem(tell, S=S, **size), np.zeros(p), scale, covariance.dtype)
+        problem = self._problem(tell, S=S, **size)
+        self._keep(_solve(formulation, problem), formulation, problem, np.zeros(p), scale, covariance.dtype)
         self.n_samples_ = covariance.n_samples
 
     def _problem(self, tell: Tell, *rows: Rows, **data: Any) -> SparseProblem:
@@ -335,12 +337,10 @@ class SparsePCA(Projection):
     def _count(self, most: int, formulation: str) -> int:
         return count_components(self.n_components, most, more=formulation == "dictionary")
 
-    def _keep(self, formulation: str, problem: SparseProblem, mean: Array, scale: Any, dtype: Any) -> None:
-        """Solve, and derive all attributes: the one place."""
-        if problem.total > 0:
-            found: SparseFound = import_module(f"princomp.estimators.sparse.{formulation}").solve(problem)
-        else:
-            found = _nothing_varies(problem, formulation)
+    def _keep(
+        self, found: SparseFound, formulation: str, problem: SparseProblem, mean: Array, scale: Any, dtype: Any
+    ) -> None:
+        """Derive all attributes from what was found: the one place."""
         freedom = problem.freedom
         size = np.linalg.norm(found.loadings, axis=0)
         V = np.divide(found.loadings, size, out=np.zeros_like(found.loadings), where=size > 0)
@@ -431,11 +431,11 @@ class SparsePCA(Projection):
         kind = getattr(self, "deflation_", None) or self.deflation
         return remainder(matrix, self.result_.value["V"][:, : int(component)], kind)[0]
 
-    def _forth(self) -> Array:
+    def _to_scores(self) -> Array:
         V = self.components_.astype(np.float64).T
         return np.linalg.pinv(V).T if self._least_squares() else V
 
-    def _back(self) -> Array:
+    def _from_scores(self) -> Array:
         V = self.components_.astype(np.float64).T
         return V.T if self._least_squares() else np.linalg.pinv(V)
 
@@ -447,6 +447,14 @@ class SparsePCA(Projection):
 
 def _holds_names(group: Any) -> bool:
     return isinstance(group, list | tuple) and any(isinstance(feature, str) for feature in group)
+
+
+def _solve(formulation: str, problem: SparseProblem) -> SparseFound:
+    """Return what a formulation finds: each has a file of its name, imported when it is used."""
+    if not problem.total > 0:
+        return _nothing_varies(problem, formulation)
+    found: SparseFound = import_module(f"princomp.estimators.sparse.{formulation}").solve(problem)
+    return found
 
 
 def _nothing_varies(problem: SparseProblem, formulation: str) -> SparseFound:
