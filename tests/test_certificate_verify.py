@@ -13,6 +13,9 @@ from cardinality_problems import KINDS, constraints, matrix
 from princomp import SparsePCA, certificates
 from princomp.certificates import CardinalityCertificate, Kind, Leaves, verify
 from princomp.certificates.leaf_bounds import UnitMatrix, leaf_bound
+from princomp.certificates.proof import restriction
+from princomp.certificates.reading import WrongError
+from princomp.certificates.recheck import recheck
 from princomp.datasets import load_pitprops
 from princomp.solvers import branch_and_bound
 from princomp.solvers.branch_and_bound import prove
@@ -263,6 +266,11 @@ def leaves_missing(proof):
     return replace(proof, leaves=None)
 
 
+def units_that_wrap(proof):
+    """The largest number there is, where -1 says that a node is a leaf."""
+    return with_leaves(proof, unit=proof.leaves.unit.astype(np.uint64))
+
+
 def lower_missing(proof):
     return replace(proof, lower=None)
 
@@ -294,6 +302,7 @@ TAMPERED = [
     vector_complex,
     unit_infinite,
     leaves_missing,
+    units_that_wrap,
     lower_missing,
     upper_infinite,
     nonzeros_not_whole,
@@ -368,12 +377,12 @@ def test_another_matrix_is_rejected(S, proof, change):
     assert not verify(change(S), proof)
 
 
-def forged(S, k, weights):
+def forged(S, k, weights, **how):
     """A certificate of one leaf, its bound as verify computes it from the weights as they are."""
     p = len(S)
     tree = Leaves(*(np.array([number]) for number in (-1, -1, -1, int(Kind.DUAL), 0, 0.0)))
     tree = replace(tree, points=((np.arange(p), weights, np.zeros(p)),))
-    claim = CardinalityCertificate(float(S[0, 0]), 0.0, np.eye(p)[0], (0,), k, tree)
+    claim = CardinalityCertificate(float(S[0, 0]), 0.0, np.eye(p)[0], (0,), k, tree, **how)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
         bound = leaf_bound(UnitMatrix(S, claim, False), tree, 0, np.zeros(0, dtype=int), np.arange(p))
@@ -398,6 +407,16 @@ def test_weights_that_are_no_real_numbers_forge_no_proof(kind):
     assert verify(S, honest)
 
 
+def test_a_covariance_below_zero_is_not_lowered_for_nothing():
+    """Loadings that may not be negative pay nothing for what raises it; weights of opposite signs would lower it."""
+    S = np.array([[1.0, 1.0, -0.01], [1.0, 1.0, 1.0], [-0.01, 1.0, 1.0]])
+    weights = np.zeros((3, 3))
+    weights[0, 2], weights[2, 0] = 1.0, -1.0
+    best = prove(S, 3, support=[0, 1, 2], nonnegative=True)
+    assert best.vector.all()
+    assert forged(S, 3, weights, nonnegative=True).upper >= best.lower
+
+
 def test_a_value_is_that_of_the_vector():
     S = load_pitprops().correlation
     proof = prove(S, 1, support=[0])
@@ -413,6 +432,9 @@ def test_of_any_size(S, size):
     assert verify(size / 64 * S, proof)
     assert not verify(size / 63 * S, proof)
     assert not verify(size / 64 * S, upper_deflated(proof))
+    rounded = proof_of(size / 64 * S, node_limit=12, rounding=1e-5 * size)
+    assert rounded.upper > proof.upper
+    assert verify(size / 64 * S, rounded)
 
 
 @pytest.mark.parametrize("given", [None, "S", 5.0, np.ones((20, 20)) + 0j, np.zeros((0, 20))])
@@ -431,6 +453,13 @@ def test_trace_needs_a_positive_semidefinite_matrix():
     )
     vector = np.array([1.0, 0.0, 0.0, 0.0])
     assert not verify(S, replace(proof, leaves=trace, upper=2.0, lower=1.0, vector=vector, support=(0, 3)))
+
+
+def test_trace_counts_every_negative_eigenvalue():
+    S = np.ones((3, 3)) - np.eye(3)  # of eigenvalues 2, -1 and -1
+    tree = Leaves(*(np.array([number]) for number in (-1, -1, -1, int(Kind.TRACE), -1, 0.0)))
+    claim = CardinalityCertificate(0.0, 0.0, np.eye(3)[0], (0,), 3, tree)
+    assert leaf_bound(UnitMatrix(S, claim, False), tree, 0, np.zeros(0, dtype=int), np.arange(3)) >= 2
 
 
 @pytest.mark.parametrize("names", ["", "nonnegative", "groups", "include exclude"])
@@ -494,6 +523,8 @@ def test_sentences(S, proof):
     assert "no other among components that include feature 2, without feature 19 exceeds" in str(proof)
     assert "proved to be the largest" in str(prove(np.diag([3.0, 2.0, 1.0]), 1, support=[0]))
     assert proof.gap == pytest.approx((proof.upper - proof.lower) / proof.upper)
+    assert restriction(range(6), [], False, False) == "that include features 0, 1, 2, 3, 4 and 5"
+    assert restriction(range(7), [], False, False) == "that include features 0, 1, 2, 3, 4 and 2 others"
 
 
 @pytest.mark.parametrize("deflation", ["schur", "projection", "generalised", "hotelling"])
@@ -562,6 +593,21 @@ def test_a_gap_is_not_global():
     cut = SparsePCA(1, nonzeros=12, certify=True, node_limit=1).fit(X).certificate_
     assert verify(np.cov(X.T), cut)
     assert not verify(np.cov(X.T), replace(cut, scope="global"))
+    half = SparsePCA(2, nonzeros=[12, 1], certify=True, node_limit=1).fit(X).certificate_
+    assert half.proved.tolist() == [False, True]
+    assert verify(np.cov(X.T), half)
+    assert not verify(np.cov(X.T), replace(half, scope="global"))
+
+
+def test_the_residual_is_that_of_the_worst_component():
+    """The first one is turned by a millionth, which changes neither its value nor what it leaves: nothing."""
+    S = np.zeros((4, 4))
+    S[:2, :2], S[2:, 2:] = 4.0, [[2.0, 1.0], [1.0, 2.0]]
+    c = SparsePCA(2, nonzeros=2, certify=True).fit_covariance(S).certificate_
+    turned = c.proofs[0].vector @ np.array([[1, 1e-6, 0, 0], [-1e-6, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+    c = replace(c, proofs=(replace(c.proofs[0], vector=turned / np.linalg.norm(turned)), c.proofs[1]))
+    assert verify(S, replace(c, residual=2e-6))
+    assert "residual" in str(verify(S, replace(c, residual=1e-8)))
 
 
 def test_a_feature_is_not_forced_in_and_out():
@@ -583,6 +629,15 @@ def test_rounding_is_no_excuse(S, proof):
     ):
         assert not verify(S, replace(proof, **change))
     assert verify(S, replace(proof, rounding=size, upper=proof.upper + size))
+
+
+def test_rounding_of_the_matrix_lowers_the_value(S):
+    """What holds for all matrices so close to the one given is less than the value on this one."""
+    off = 1e-3
+    known = proof_of(S, node_limit=12, rounding=off)
+    assert recheck(S, known, False, off)
+    with pytest.raises(WrongError, match="The vector's value is"):
+        recheck(S, replace(known, lower=known.lower + off), False, off)
 
 
 def one_hot(levels, rows):
@@ -672,6 +727,15 @@ def test_nothing_left_must_be_so():
     assert not verify(np.diag([3.0, 2.0, 1e-9]), c)
     assert not verify(S, replace(c, upper=np.array([3.0, 2.0, 0.0])))
     assert not verify(S, replace(c, proofs=(c.proofs[0], None, None)))
+
+
+def test_nothing_left_may_be_rounding():
+    """Of these numbers exactly 0 is left, which nobody knows who has rounded on the way."""
+    S = np.diag([9.0, 1.0, 0.0])
+    with pytest.warns(UserWarning, match="leave nothing"):
+        c = SparsePCA(3, nonzeros=1, certify=True).fit_covariance(S).certificate_
+    assert verify(S, c)
+    assert not verify(S, replace(c, upper=np.array([*c.upper[:2], 0.0])))
 
 
 def test_a_fit_of_data_is_checked_on_their_covariance():

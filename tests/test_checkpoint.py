@@ -138,6 +138,15 @@ def test_arrays_among_the_parameters_are_looked_at_to_the_last_digit(tmp_path):
     assert_refused(model.set_params(alpha=alpha * [1.0, 1.0 + 1e-12]), data())
 
 
+def test_long_arrays_among_the_parameters_are_looked_at_in_the_middle_too(tmp_path):
+    """NumPy prints three numbers at each end of them."""
+    groups = np.arange(1200) // 2
+    model = SparsePCA(1, nonzeros=2, groups=groups, checkpoint=tmp_path / "state.npz", random_state=0)
+    X = np.random.default_rng(0).standard_normal((20, 1200))
+    interrupt(model, X)
+    assert_refused(model.set_params(groups=np.where(groups == 300, 299, groups)), X)
+
+
 # --- the same data --------------------------------------------------------------------------------
 
 

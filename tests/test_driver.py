@@ -53,6 +53,11 @@ def test_codes_tell_the_callback_from_a_solver_that_gets_no_further():
     assert [found.n_iter for found in (asked, stuck, limited, done)] == [3, 5, 7, 10]
 
 
+def test_who_asks_to_stop_a_run_that_has_converged_is_too_late():
+    found = run(steps, BEGIN, tol=0.1, max_iter=50, callback=lambda state: state.iteration == 10)
+    assert found.status.code == "converged"
+
+
 def test_an_answer_that_is_worse_than_its_solver_said_has_made_no_progress():
     said = Result(BEGIN, 0.0, Certificate(1e-9, 1e-6, "local"), Status("converged", "Converged."))
     with pytest.warns(ConvergenceWarning, match="residual of the answer is 1.0e-03, above tol 1e-06"):
@@ -81,6 +86,18 @@ def test_tol_0_tells_of_a_callback_that_stopped():
 
 def test_tol_0_ends_where_no_step_leads_further():
     assert run(lambda value: steps(value, last=5), BEGIN, tol=0, max_iter=50).status.code == "no progress"
+
+
+# --- what is kept of the way --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 20])
+def test_values_that_take_too_much_room_are_kept_of_every_second_entry_and_so_on(count, monkeypatch):
+    monkeypatch.setattr("princomp.result.KEPT_BYTES", 4 * 8)
+    history = run(steps, BEGIN, tol=1 / count, max_iter=50, keep=("i",)).history
+    assert history.stride == {3: 1, 4: 1, 5: 2, 20: 8}[count]
+    assert history.kept["i"] == history.iteration[:: history.stride]
+    assert history.iteration == list(range(1, count + 1))
 
 
 # --- what is on disk while it runs --------------------------------------------------------------

@@ -31,7 +31,7 @@ from princomp._kinds import Number, Numbers
 from princomp.data.memory import MemoryRows
 from princomp.datasets import make_height_weight
 from princomp.losses import Huber, Squared
-from princomp.penalties import L1
+from princomp.penalties import L1, Groups, NonNegative, OverlappingGroups, Tree, Zero
 from princomp.persistence import ModelFileError, archive, load, save
 from princomp.persistence.schema import MODELS
 from princomp.persistence.values import Encoder, decode
@@ -272,6 +272,8 @@ VALUES = [
     *([np.ones(2), np.zeros(2)], [np.ones(2), np.ones(3)], [np.array(1), np.array(2)], [np.zeros(0)] * 3),
     np.array(["a", "\udcff", ""], dtype=object),
     [Huber(0.1), {"x": Squared()}],
+    [Zero(), L1(0.1), NonNegative(), Groups(0.1, [[0, 1]], [2.0]), Tree(0.1, [[0, 1], [0]])],
+    OverlappingGroups(0.1, [[0, 1], [1, 2]]),
 ]
 
 
@@ -646,6 +648,12 @@ def test_S2_bombs_are_refused_before_they_go_off(name, path, observe):
     assert pytest.RaisesExc(ModelFileError, match=expected).matches(ModelFileError(message)), message
     assert seconds < 0.1
     assert memory.peak < 50e6
+
+
+def test_a_large_file_is_no_bomb(model, path, monkeypatch):
+    """It expands to no more than itself, however much that is."""
+    monkeypatch.setattr(archive, "EXPANSION_FROM", 0)
+    assert same_state(load(path), model)
 
 
 def test_S2_a_list_is_not_multiplied(path, observe):

@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from helpers import data_with_spectrum
 from princomp import PCA, certificates
+from princomp.certificates import floor_of_data, principal_components
 from princomp.certificates import left_out as left_out_module
-from princomp.certificates import principal_components
-from princomp.data import statistics
+from princomp.data import Centered, as_rows, statistics
 
 G = np.random.default_rng(0).standard_normal((2000, 1200))
 
@@ -244,6 +244,23 @@ def test_the_bound_of_a_probe_is_missed_no_more_often_than_it_says(monkeypatch):
     assert missed <= 0.2 * 400
 
 
+@pytest.mark.parametrize("vectors", [1, 4])
+def test_after_one_product_the_bound_is_that_of_rank_one(vectors):
+    """There a Ritz value is the eigenvalue times a squared cosine, whose distribution is known: no bound is smaller."""
+    from scipy.stats import beta
+
+    cosine = beta.ppf(1e-3, vectors / 2, (300 - vectors) / 2)
+    assert left_out_module._excess(300, vectors, 1, 1e-3) == pytest.approx(1 / cosine, rel=1e-9)
+
+
+def test_what_is_left_out_may_be_larger_by_tol_and_rounding():
+    """The last one kept is not known any better."""
+    left_out = left_out_module.LeftOut(1.001, 1.001)
+    assert left_out.dominated_by(1.0, tol=2e-3, floor=0.0)
+    assert left_out.dominated_by(1.0, tol=0.0, floor=2e-3)
+    assert not left_out.dominated_by(1.0, tol=5e-4, floor=4e-4)
+
+
 def test_a_probe_finds_what_was_left_out():
     values = np.r_[3.0, 2.0, np.linspace(1.9, 0, 500), 2.5]
     for seed in range(20):
@@ -371,6 +388,25 @@ def test_the_floor_of_a_covariance_does_not_depend_on_the_number_of_samples():
     floors = [PCA(12).fit_covariance(S, n).certificate_.details["floor"] for n in (None, 10**6)]
     np.testing.assert_allclose(*floors)
     assert floors[0].min() >= 1e-16
+
+
+@pytest.mark.parametrize("solver", ["eigh", "svd", "krylov"])
+def test_numbers_of_a_certificate_are_in_the_units_of_variances(solver):
+    X = data_with_spectrum(200, 12, np.arange(12, 0, -1.0), seed=0)
+    pca = PCA(3, solver=solver, random_state=0).fit(X)
+    fourth = truth(X, 4)[0][3]
+    details = pca.certificate_.details
+    assert 0 <= details["deflated norm"] <= fourth * (1 + 1e-9)
+    if solver == "svd":
+        assert details["deflated norm"] == pytest.approx(fourth, rel=1e-9)
+    assert (details["error"] >= details["floor"]).all()  # nothing is known better than rounding lets it be
+    assert (details["floor"] > 0).all()
+
+
+def test_a_rounded_mean_counts_in_every_row():
+    X = Centered(as_rows(np.zeros((50, 2))), np.array([1e12, 0.0]))
+    rounded = np.finfo(float).eps * 1e12
+    assert floor_of_data(X, np.zeros(1))[0] == pytest.approx(50 * rounded**2)
 
 
 def test_the_order_of_components_is_not_trusted():

@@ -5,6 +5,7 @@ The bounds are the promises. Each test notes what it saw; the table is printed w
 
 import functools
 import math
+import re
 import subprocess
 import sys
 import warnings
@@ -114,6 +115,17 @@ def test_F1_nan_names_the_feature_of_a_frame(observe):
         PCA(2).fit(frame)
     assert names("d", error)
     observe("F1", "NaN in a named column", f"ValueError: {str(error.value).splitlines()[0][:90]}")
+
+
+MORE = {(3,): "", (3, 5): " (and 1 more column)", (3, 4, 5): " (and 2 more columns)"}
+
+
+@pytest.mark.parametrize("columns", MORE, ids=str)
+def test_F1_nan_in_several_columns_counts_the_others(columns):
+    X = small()
+    X[17, columns] = np.nan
+    with pytest.raises(ValueError, match=re.escape(f"NaN in column 3{MORE[columns]}, in 1 row(s) of it.")):
+        PCA(2).fit(X)
 
 
 def test_F1_nan_at_transform_names_the_column():

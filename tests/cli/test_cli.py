@@ -58,6 +58,7 @@ def test_fit_writes_the_results_of_the_library(wine):
     model = load(out / "model.princomp")
     assert (model.components_ == expected.components_).all()
     assert list(model.feature_names_in_) == list(data.names)
+    assert model.verbose == 0  # it speaks on the command line alone
 
     summary = json.loads((out / "summary.json").read_text())
     assert summary["explained_variance_ratio"] == expected.explained_variance_ratio_.tolist()

@@ -86,6 +86,15 @@ def test_chunks_of_dask_agree(X, dask_client):
     assert signature(X).agrees(signature(array.from_array(X, chunks=(3000, 9))).sums)
 
 
+@pytest.mark.parametrize("offset", [1e4, 1e8, 1e12])
+def test_a_mean_that_differs_in_its_last_digit_is_that_of_the_same_data(offset):
+    """It is taken off each row, and so comes in as often as there is weight: a hundred times for so many rows."""
+    X = np.random.default_rng(0).standard_normal((1349, 1)) + offset
+    found, weights = statistics.moments(as_rows(X), by_column=True), row_weights(slice(0, 1349))
+    for towards in (-np.inf, np.inf):
+        assert found.signature.agrees(weights @ (X - np.nextafter(found.mean, towards)))
+
+
 def test_without_centring_it_is_about_zero(X):
     found = signature(X, center=False)
     assert found.agrees(row_weights(slice(0, N)) @ X)

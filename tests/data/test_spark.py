@@ -302,6 +302,19 @@ def test_columns_that_are_no_numbers_are_named(arrays, columns):
         PCA(1).fit(arrays.selectExpr("if(id = 200, slice(features, 1, 5), features) as features"))
 
 
+def test_a_partition_that_is_longer_or_shorter_than_it_was_is_found_out(pa):
+    blocks = module.Blocks(np.array([0, 2, 4]), np.array([0, 2]), frozenset({0, 1}))
+
+    def lengths(rows):
+        batches = iter([pa.record_batch({"a": np.arange(float(rows))})])
+        return [len(table) for table, _ in blocks.read(0, batches)]
+
+    assert lengths(4) == [2, 2]
+    for rows, how in ((3, "fewer"), (5, "more")):
+        with pytest.raises(ValueError, match=f"partition 0 has {how} rows than it had"):
+            lengths(rows)
+
+
 @pytest.mark.parametrize("what", ["cells", "rows"])
 def test_rows_that_change_are_found_out(what, spark):
     def anew(batches):

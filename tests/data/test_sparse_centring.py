@@ -74,6 +74,15 @@ def test_one_mean_of_more_than_ten_deviations_makes_tiles_dense(deviations, size
         assert centred.dense_tiles == found.dense_tiles
 
 
+@pytest.mark.parametrize("factor", [[1.0, 1.0, 1.0], [1.0, 2.0, 0.5]])
+def test_columns_are_multiplied_where_one_of_them_is_not(factor):
+    X = np.random.default_rng(0).standard_normal((20, 3)) + 1.0
+    centred = Centered(as_rows(sp.csr_array(X)), X.mean(axis=0), np.array(factor))
+    right = (X - X.mean(axis=0)) * factor
+    np.testing.assert_allclose(statistics.scatter(centred), right.T @ right, rtol=1e-12)
+    np.testing.assert_allclose(statistics.row_gram(centred), right @ right.T, atol=1e-12)
+
+
 @pytest.mark.parametrize("deviations", [10.0, 40.0])
 def test_a_mean_is_held_against_the_spread_of_all_columns_where_theirs_are_not_known(deviations):
     """So that one column of twelve may be further from zero before tiles are made dense."""

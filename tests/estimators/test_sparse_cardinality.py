@@ -171,6 +171,8 @@ def test_covariances_of_any_size(pitprops, size, scale):
     np.testing.assert_allclose(sized.explained_variance_ / factor, usual.explained_variance_, rtol=1e-9)
     for j, proof in enumerate(sized.certificate_.proofs):
         assert certificates.verify(sized.deflated_covariance(size * pitprops, j), proof)
+    if not scale:
+        assert certificates.verify(size * pitprops, sized.certificate_)
 
 
 @pytest.mark.parametrize("certify", [False, True])

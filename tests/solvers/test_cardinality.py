@@ -290,6 +290,17 @@ def test_deflated_data_are_those_of_the_deflated_matrix(kind):
     assert 0 < rounding < 1e-9
 
 
+def test_a_component_that_is_there_twice_is_taken_away_once():
+    """What the second one would take is rounding: it leaves what the first one left, which is known as well as then."""
+    for seed in range(20):
+        S, _ = problem("full", seed)
+        x = np.random.default_rng(seed).standard_normal((len(S), 1))
+        once, rounding = remainder(S, x, "schur")
+        twice, more = remainder(S, np.hstack([x, x]), "schur")
+        np.testing.assert_allclose(twice, once, rtol=0, atol=rounding)
+        assert more <= 2 * rounding
+
+
 def test_nothing_left_is_zero():
     x = np.array([3.0, -4.0, 0.0, 12.0, 1.0])
     for counts in (5, 0.9):
@@ -311,6 +322,19 @@ def test_the_bound_holds_for_every_count_and_is_exact_at_the_ends():
         assert all(bound >= best(S, count) * (1 - 1e-14) for count, bound in enumerate(bounds, start=1))
         assert bounds[0] == pytest.approx(S.diagonal().max(), rel=1e-11)
         assert bounds[-1] == pytest.approx(np.linalg.eigvalsh(S)[-1], rel=1e-11)
+
+
+def test_a_negative_variance_taken_away_leaves_more_than_there_was():
+    """Then eigenvalues of S bound nothing. Forced features may have such a variance after a few other components."""
+    S, x = np.diag([1.0, 2.0, 3.0]) + 1.0, np.eye(3)[:, :1]
+    before = {"found": x, "captured": np.array([-4.0]), "left": -4.0 * x, "right": x}
+    each = {"upper": np.array([-4.0]), "counts": np.array([2]), "nodes": np.array([0]), "seconds": np.array([0.0])}
+    start, largest = solver.start(3) | before | each, np.linalg.eigvalsh(S)[-1]
+    value = fit(S, 2, k=2, kind="hotelling", start=start, largest=largest).value
+    left = S + 4.0 * x @ x.T
+    assert largest < best(left, 2) < np.linalg.eigvalsh(left)[-1]
+    assert value["captured"][1] == pytest.approx(best(left, 2))
+    assert value["upper"][1] == pytest.approx(np.linalg.eigvalsh(left)[-1])
 
 
 # --- large problems, made small -----------------------------------------------------------------

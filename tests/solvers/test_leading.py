@@ -1,9 +1,12 @@
 """The k leading eigenpairs of a symmetric operator: a kernel, ties, small values beside large ones, rivals left out."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from princomp.certificates import Images
+from princomp.result import run
 from princomp.solvers.extrapolation import MEMORY, anderson, remember
 from princomp.solvers.krylov import PATIENCE
 from princomp.solvers.leading import Operator, leading, leading_roughly
@@ -80,6 +83,19 @@ def test_what_falls_short_says_so():
         found = fit(S, 3, tol=1e-12, max_iter=2)
     assert not found.certificate.holds
     assert not found.result.status
+
+
+def test_who_has_stopped_it_is_not_asked_again():
+    _, S = with_values(np.linspace(2, 1, 300))
+    seen = []
+
+    def stop(state):
+        seen.append(state.iteration)
+        return True
+
+    with pytest.warns(UserWarning, match="Stopped by the callback"):
+        found = fit(S, 3, tol=1e-12, drive=partial(run, callback=stop))
+    assert seen == [found.result.n_iter]
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-10])

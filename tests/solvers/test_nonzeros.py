@@ -64,6 +64,12 @@ def test_a_jump_over_the_target_gives_the_nearest_count():
     assert not bisect_alpha(Toy(sizes), [5], 4.0).jumps.any()
 
 
+def test_a_target_between_two_close_entries_is_no_jump():
+    found = bisect_alpha(Toy(np.array([[3.0], [2.01], [2.0], [1.0]])), [2], 4.0)
+    assert found.nonzeros.tolist() == [2]
+    assert not found.jumps.any()
+
+
 def test_counts_that_are_not_monotone():
     """Between .3 and .4 the count rises again: a bracket may hold no answer, the best seen is returned."""
 
