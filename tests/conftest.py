@@ -1,5 +1,6 @@
 """Fixtures and reporting shared by all tests."""
 
+import contextlib
 import functools
 import importlib.util
 import os
@@ -105,13 +106,14 @@ def _named_after_its_engine(request):
 def dask_client():
     """Client of a local cluster with two worker processes, one thread each."""
     distributed = pytest.importorskip("distributed", reason='pip install "princomp[dask]"')
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=None
+    )
+    client = distributed.Client(cluster)
+    yield client
+    for each in (client, cluster):
+        with contextlib.suppress(RuntimeError):  # seen once: its loop had ended before, and so had all tests
+            each.close()
 
 
 # --- Spark on two cores -----------------------------------------------------------------------------
