@@ -1,4 +1,4 @@
-from . import certificates, data, datasets, losses, manifolds, penalties, plots, report
+from . import certificates, data, datasets, kernels, losses, manifolds, penalties, plots, report
 from .data import read
 from .estimators import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
 from .manual import normalize, spca
@@ -16,6 +16,7 @@ __all__ = [
     "certificates",
     "data",
     "datasets",
+    "kernels",
     "load",
     "losses",
     "manifolds",
