@@ -101,6 +101,14 @@ class KernelMatrix:
         self.entries += out.size
         return out
 
+    def block(self, indices: Array) -> Array:
+        """Return K between rows of these numbers, (m, m)."""
+        if self._kept is not None:
+            return self._kept[np.ix_(indices, indices)]
+        P = some(self.points, indices)
+        self.entries += len(indices) ** 2
+        return self.kernel.between(P, P)
+
     def product(self, V: Array) -> Array:
         """Return K V, (n, b)."""
         if self.keep:
