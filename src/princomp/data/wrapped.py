@@ -123,7 +123,7 @@ class _Mapped(Wrapped):
 
     def map(self, fn: Callable[..., Any], *state: Any, **outputs: Any) -> Any:
         """Return ``fn`` of pieces, one after the other (see `Rows.map`); one array, dense."""
-        return self._rows.map(_map_pieces, (*self._how, self.shape[1], fn), *state, **outputs)
+        return self._rows.map(map_pieces, (*self._how, self.shape[1], fn), *state, **outputs)
 
 
 def _whole(block: Any, rows: slice, fn: Callable[..., Array], how: tuple[Any, ...]) -> tuple[Array, slice]:
@@ -146,6 +146,7 @@ def _reduce_pieces(block: Any, rows: slice, given: Any, *state: Any) -> Any:
     return total
 
 
-def _map_pieces(block: Any, rows: slice, given: Any, *state: Any) -> Array:
+def map_pieces(block: Any, rows: slice, given: Any, *state: Any) -> Array:
+    """Return ``fn(piece, rows, *state)`` of what ``make`` makes of a block, ``given`` = (make, how, width, fn)."""
     make, how, width, fn = given
     return np.concatenate([fn(*piece, *state) for piece in _pieces(block, rows, make, how, width)])

@@ -22,6 +22,7 @@ class Kernel(ABC):
     """A symmetric function k(x, y) of two rows."""
 
     invariant = False  # whether k(x + c, y + c) = k(x, y)
+    asks_training = False  # whether `on` is to be called first
     centred = True  # whether kernel PCA centres its matrix; if not, `trivial` is taken out of it instead
 
     @property
@@ -92,6 +93,11 @@ class _Pair(Kernel):
     def invariant(self) -> bool:  # type: ignore[override]
         """Whether both are."""
         return self.first.invariant and self.second.invariant
+
+    @property
+    def asks_training(self) -> bool:  # type: ignore[override]
+        """Whether one does."""
+        return self.first.asks_training or self.second.asks_training
 
     @property
     def psd(self) -> bool:

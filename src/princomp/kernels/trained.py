@@ -46,6 +46,7 @@ class NearestNeighbors(Kernel):
     n_neighbors: int = 10
     training: Array | None = field(default=None, repr=False, compare=False)  # (n, p)
     invariant = True
+    asks_training = True
 
     def __post_init__(self) -> None:
         """Refuse numbers without a meaning."""
@@ -84,8 +85,8 @@ class NearestNeighbors(Kernel):
         """Return exp(-gamma |x - y|^2) of neighbours."""
         (A, a), (B, b) = P, Q
         distances = squared_distances(A, B)
-        near = distances <= np.maximum(a[:, None], b)
-        values = np.where(near, np.exp(-self.gamma * distances), 0.0)
+        far = distances > np.maximum(a[:, None], b)
+        values = np.where(far, 0.0, np.exp(-self.gamma * distances))
         return values.astype(np.result_type(A.dtype, B.dtype), copy=False)
 
     def own(self, P: Points) -> Array:
@@ -119,6 +120,7 @@ class Normalized(Kernel):
     training: Points | None = field(default=None, repr=False, compare=False)
     about: Array | None = field(default=None, repr=False, compare=False)
     invariant = True
+    asks_training = True
     centred = False
 
     def __post_init__(self) -> None:

@@ -29,13 +29,35 @@ CUT = 10.0  # units of rounding below which an eigenvalue of W counts as 0
 
 
 @dataclass(frozen=True)
+class Columns:
+    """F(x) = k(x, S), columns of a kernel matrix."""
+
+    kernel: Kernel
+    points: Points  # of S, m rows
+    about: Array | None  # (p,), what rows are taken about
+
+    @classmethod
+    def of(cls, kernel: Kernel, rows: Any, about: Array | None) -> Columns:
+        """Return those of some rows (m, p), an array or CSR."""
+        return cls(kernel, kernel.points(rows.astype(np.float64, copy=False), about), about)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return len(self.kernel.own(self.points))
+
+    def __call__(self, block: Any) -> Array:
+        """Return k of rows with all in S, (n, m)."""
+        P = self.kernel.points(block.astype(np.float64, copy=False), self.about)
+        return self.kernel.between(P, self.points)
+
+
+@dataclass(frozen=True)
 class Nystroem:
     """F(x) = k(x, S) root, for landmarks S."""
 
-    kernel: Kernel
-    points: Points  # of the landmarks
+    columns: Columns  # of the landmarks
     root: Array  # (m, r), W^(-1/2) on the eigenvectors of W that stand above rounding
-    about: Array | None  # (p,), what rows are taken about
 
     @property
     def width(self) -> int:
@@ -44,18 +66,17 @@ class Nystroem:
 
     def __call__(self, block: Any) -> Array:
         """Return the features of rows, (n, r)."""
-        P = self.kernel.points(block.astype(np.float64, copy=False), self.about)
-        return self.kernel.between(P, self.points) @ self.root
+        return self.columns(block) @ self.root
 
 
 def nystroem(kernel: Kernel, landmarks: Any, about: Array | None) -> Nystroem:
     """Return the feature map of landmarks (m, p), an array or CSR."""
-    points = kernel.points(landmarks.astype(np.float64, copy=False), about)
-    values, vectors = np.linalg.eigh(kernel.between(points, points))
+    columns = Columns.of(kernel, landmarks, about)
+    values, vectors = np.linalg.eigh(kernel.between(columns.points, columns.points))
     kept = values > CUT * len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0)
     # Largest first: landmarks that are alike leave fewer features than there are of them.
     root = (vectors[:, kept] / np.sqrt(values[kept]))[:, ::-1]
-    return Nystroem(kernel, points, np.ascontiguousarray(root), about)
+    return Nystroem(columns, np.ascontiguousarray(root))
 
 
 @dataclass(frozen=True)

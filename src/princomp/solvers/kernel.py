@@ -35,6 +35,7 @@ class KernelSpectrum:
     V: Array  # (n, k)
     total: float  # the trace
     result: Result
+    positive: float = 0.0  # the sum of the positive eigenvalues: the trace, if none is negative
     negative: float | None = None  # sum of the negative eigenvalues over that of all, in magnitude; None if not known
 
     @property
@@ -76,7 +77,7 @@ def by_eigh(K: KernelMatrix, k: int | None, *, tol: float) -> KernelSpectrum:
     status = Status("exact", "Solved exactly, up to rounding.")
     total = K.centred_trace
     result = Result({"V": V, "values": values}, max(total - float(values.sum()), 0.0), certificate, status)
-    return KernelSpectrum(values, V, total, result, negative)
+    return KernelSpectrum(values, V, total, result, float(every[positive].sum()), negative)
 
 
 def by_krylov(
@@ -89,7 +90,7 @@ def by_krylov(
     values = np.where(found.values > _floor(K, found.values), found.values, 0.0)
     left = max(total - float(values.sum()), 0.0)
     result = replace(found.result, value={"V": found.V, "values": values}, objective=left)
-    return KernelSpectrum(values, found.V, total, result, 0.0)
+    return KernelSpectrum(values, found.V, total, result, total, 0.0)
 
 
 def _images(K: KernelMatrix, V: Array) -> certificates.Images:

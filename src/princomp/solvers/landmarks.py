@@ -38,12 +38,16 @@ class Fixed:
 
     def select(self, K: KernelMatrix, rng: np.random.Generator) -> Array:
         """Return them."""
+        return self.among(K.n)
+
+    def among(self, n: int) -> Array:
+        """Return them, each once, if they are numbers of n rows."""
         numbers = np.asarray(self.numbers)
         if numbers.ndim != 1 or len(numbers) == 0 or numbers.dtype.kind not in "iu":
             raise ValueError("landmarks must be row numbers, or rows with as many columns as X has.")
-        if numbers.min() < 0 or numbers.max() >= K.n:
+        if numbers.min() < 0 or numbers.max() >= n:
             raise ValueError(
-                f"landmarks must be row numbers from 0 to {K.n - 1}, got {numbers.min()} and {numbers.max()}."
+                f"landmarks must be row numbers from 0 to {n - 1}, got {numbers.min()} to {numbers.max()}."
             )
         return np.unique(numbers)
 
