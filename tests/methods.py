@@ -39,6 +39,7 @@ class Method:
     divisor: int = 1  # of the covariance: n less this
     found: str = "components_"  # the attribute that is compared, the features along its last axis
     ignores_offset: bool = True
+    by_feature: bool = True  # whether what is compared has a number for each feature
     at_most_rank: bool = True  # has no more components than rows or features
     refuses: Mapping[str, str] = field(default_factory=dict)
 
@@ -58,6 +59,8 @@ class Method:
         """What was found, as numbers that can be compared."""
         return getattr(model, self.found)
 
+
+KERNEL = {"iterates": False, "from_covariance": False, "found": "eigenvalues_", "by_feature": False}
 
 METHODS = {
     "pca, eigh": Method("PCA", {"solver": "eigh"}, iterates=False),
@@ -81,6 +84,10 @@ METHODS = {
         "SparsePCA", {"formulation": "dictionary", "alpha": 2.0}, {"tol": 1e-10}, at_most_rank=False
     ),
     "sparse, constrained": Method("SparsePCA", {"formulation": "constrained", "bound": 1.5}, {"tol": 1e-10}),
+    "kernel, exact": Method("KernelPCA", {"gamma": 0.02, "approximation": None}, **KERNEL),
+    "kernel, nystroem": Method("KernelPCA", {"gamma": 0.02, "approximation": "nystroem", "rank": 20}, **KERNEL),
+    "kernel, rpcholesky": Method("KernelPCA", {"gamma": 0.02, "approximation": "rpcholesky", "rank": 20}, **KERNEL),
+    "kernel, fourier": Method("KernelPCA", {"gamma": 0.02, "approximation": "fourier", "rank": 50}, **KERNEL),
     "cca": Method(
         "SparseCCA", {"alpha_x": 0.05, "alpha_y": 0.05}, {"tol": 1e-10}, two_tables=True, from_covariance=False
     ),

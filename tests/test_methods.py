@@ -172,7 +172,9 @@ def test_F1_F2_a_cell_that_is_no_number_is_named_or_missing(method, value):
     assert not fitted_state(model), "a fit that failed leaves nothing"
 
 
-def test_F3_a_constant_column_has_no_weight(method):
+@pytest.mark.parametrize("name", only(lambda method: method.by_feature))
+def test_F3_a_constant_column_has_no_weight(name):
+    method = METHODS[name]
     X = np.column_stack([TABLE, np.full(len(TABLE), 7.0)])
     found = method.fit(X, **method.tight)
     assert np.abs(method.answer(found)[..., -1]).max() <= 10 * np.finfo(float).eps

@@ -1,6 +1,6 @@
-from . import certificates, data, datasets, losses, manifolds, penalties, plots, report
+from . import certificates, data, datasets, kernels, losses, manifolds, penalties, plots, report
 from .data import read
-from .estimators import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
+from .estimators import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
 from .manual import normalize, spca
 from .persistence import load, save
 from .solvers.amanpg import amanpg
@@ -8,6 +8,7 @@ from .solvers.amanpg import amanpg
 __version__: str
 __all__ = [
     "PCA",
+    "KernelPCA",
     "ProbabilisticPCA",
     "ProbabilisticPCAMixture",
     "SparseCCA",
@@ -16,6 +17,7 @@ __all__ = [
     "certificates",
     "data",
     "datasets",
+    "kernels",
     "load",
     "losses",
     "manifolds",

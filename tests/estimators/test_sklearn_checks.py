@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from methods import METHODS
-from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
+from princomp import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
 from princomp.penalties import L1
 
 # Some data of the checks have one feature, so that there can be no more components.
@@ -26,6 +26,10 @@ FORMS = [  # other parameters that decide what is computed
     ProbabilisticPCA("ard", random_state=0),
     ProbabilisticPCAMixture(),
     SparseCCA(),
+    KernelPCA(),
+    KernelPCA(1, kernel="linear"),
+    KernelPCA(1, kernel="cosine"),
+    KernelPCA(1, kernel="normalized-rbf"),
 ]
 TRUE_WARNINGS = (  # data of the checks are noise, or have none, or are a few points, each several times
     ".*components are zero",

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from methods import METHODS
-from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA, save
+from princomp import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA, save
 from princomp.data.memory import MemoryRows
+from princomp.kernels import Cosine, Gaussian, Laplacian, Linear, NearestNeighbors, Normalized, Polynomial, Sigmoid
 from princomp.losses import Huber, Squared
 from princomp.penalties import L1, Groups, NonNegative, OverlappingGroups, Tree
 
@@ -73,6 +74,11 @@ MODELS |= {
     "unfitted-groups": (PCA(2, solver="optimize", penalty=Groups(0.5, PLACES)), ()),
     "unfitted-tree": (PCA(2, solver="optimize", penalty=Tree(0.5, (*PLACES, (2, 3)))), ()),
     "unfitted-overlapping": (PCA(2, solver="optimize", penalty=OverlappingGroups(0.5, ((0, 1), (1, 2)))), ()),
+    "unfitted-kernels": (
+        KernelPCA(2, kernel=Linear() + Laplacian(0.5) * Polynomial(0.5) + Cosine() * Sigmoid(0.5) + Gaussian(0.25)),
+        (),
+    ),
+    "unfitted-graph": (KernelPCA(2, kernel=Normalized(NearestNeighbors(0.5, 5))), ()),
 }
 
 

@@ -1,17 +1,17 @@
-"""Other rows, changed on the way to whoever reads them: some columns, some rows, other units.
+"""Other rows, changed on the way to whoever reads them: some columns, some rows, other units, functions of them.
 
 The change is made where the blocks are: what a block function is given by wrapped rows it is given by the rows beneath,
 block by block, on their own threads or workers, and what it returns is all that moves.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from princomp._text import listed
 from princomp._typing import Array
-from princomp.data.rows import Function, Rows
+from princomp.data.rows import Function, Rows, add
 
 Change = Callable[..., tuple[Any, slice]]  # change(block, rows, *how): the block to hand on, and its row numbers
 
@@ -110,3 +110,58 @@ class _Subset(Wrapped):
 def _picked(block: Any, rows: slice, wanted: Array) -> tuple[Any, slice]:
     first, last = np.searchsorted(wanted, [rows.start, rows.stop]).tolist()
     return block[wanted[first:last] - rows.start], slice(first, last)
+
+
+# Of the rows that a function makes at a time: those beneath may have few columns, and so many rows to a block.
+PIECE_BYTES = 2**23
+PIECE_ROWS = 64
+
+
+def mapped(rows: Rows, fn: Callable[..., Array], *how: Any, width: int) -> Rows:
+    """Return rows that are a function of those beneath, each of its own: ``fn(block, *how)``, (m, width) in float64.
+
+    No block of them is made as a whole: a few rows are, and handed on.
+    """
+    return _Mapped(rows, fn, how, width)
+
+
+class _Mapped(Wrapped):
+    def __init__(self, rows: Rows, fn: Callable[..., Array], how: tuple[Any, ...], width: int) -> None:
+        super().__init__(rows, _whole, fn, how)
+        self.shape = (rows.shape[0], width)
+        self.dtype, self.sparse, self.names = np.dtype(np.float64), False, None
+
+    def reduce(self, fn: Callable[..., Any], *state: Any, combine: Callable[[Any, Any], Any] = add, **how: Any) -> Any:
+        """Return the sum of ``fn`` over pieces (see `Rows.reduce`)."""
+        given = (*self._how, self.shape[1], fn, combine)
+        return self._rows.reduce(_reduce_pieces, given, *state, combine=combine, **how)
+
+    def map(self, fn: Callable[..., Any], *state: Any, **outputs: Any) -> Any:
+        """Return ``fn`` of pieces, one after the other (see `Rows.map`); one array, dense."""
+        return self._rows.map(map_pieces, (*self._how, self.shape[1], fn), *state, **outputs)
+
+
+def _whole(block: Any, rows: slice, fn: Callable[..., Array], how: tuple[Any, ...]) -> tuple[Array, slice]:
+    return fn(block, *how), rows
+
+
+def _pieces(block: Any, rows: slice, make: Any, how: Any, width: int) -> Iterator[tuple[Array, slice]]:
+    step, n = max(PIECE_ROWS, PIECE_BYTES // (8 * width)), block.shape[0]
+    for begin in range(0, max(n, 1), step):
+        end = min(begin + step, n)
+        yield make(block[begin:end], *how), slice(rows.start + begin, rows.start + end)
+
+
+def _reduce_pieces(block: Any, rows: slice, given: Any, *state: Any) -> Any:
+    make, how, width, fn, combine = given
+    pieces = _pieces(block, rows, make, how, width)
+    total = fn(*next(pieces), *state)
+    for piece in pieces:
+        total = combine(total, fn(*piece, *state))
+    return total
+
+
+def map_pieces(block: Any, rows: slice, given: Any, *state: Any) -> Array:
+    """Return ``fn(piece, rows, *state)`` of what ``make`` makes of a block, ``given`` = (make, how, width, fn)."""
+    make, how, width, fn = given
+    return np.concatenate([fn(*piece, *state) for piece in _pieces(block, rows, make, how, width)])

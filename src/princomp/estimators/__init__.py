@@ -1,9 +1,10 @@
 """Estimators: thin scikit-learn classes that validate, wrap, solve and store; the loops are in solvers."""
 
+from princomp.estimators.kernel_pca import KernelPCA
 from princomp.estimators.pca import PCA
 from princomp.estimators.probabilistic_mixture import ProbabilisticPCAMixture
 from princomp.estimators.probabilistic_pca import ProbabilisticPCA
 from princomp.estimators.sparse_cca import SparseCCA
 from princomp.estimators.sparse_pca import SparsePCA
 
-__all__ = ["PCA", "ProbabilisticPCA", "ProbabilisticPCAMixture", "SparseCCA", "SparsePCA"]
+__all__ = ["PCA", "KernelPCA", "ProbabilisticPCA", "ProbabilisticPCAMixture", "SparseCCA", "SparsePCA"]

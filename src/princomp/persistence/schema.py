@@ -14,6 +14,18 @@ from typing import Any, get_args, get_type_hints
 
 from princomp import estimators
 from princomp._kinds import Kind, Of, declared
+from princomp.kernels import (
+    Cosine,
+    Gaussian,
+    Laplacian,
+    Linear,
+    NearestNeighbors,
+    Normalized,
+    Polynomial,
+    Product,
+    Sigmoid,
+    Sum,
+)
 from princomp.losses import Huber, Squared
 from princomp.penalties import L1, Groups, NonNegative, OverlappingGroups, Tree, Zero
 
@@ -45,10 +57,15 @@ def objects_in(hint: Any) -> Iterator[type]:
         yield from objects_in(each)
 
 
-# The only small objects a file may hold: losses and penalties, which see to themselves, and what fits leave. Their
-# fields are of the types that they declare. Proofs are for `certificates.verify`, which trusts nothing.
+# The only small objects a file may hold: losses, penalties and kernels, which see to themselves, and what fits leave.
+# Their fields are of the types that they declare. Proofs are for `certificates.verify`, which trusts nothing.
 OBJECTS: dict[str, Any] = {
-    kind.__name__: kind for kind in (Squared, Huber, Zero, L1, NonNegative, Groups, Tree, OverlappingGroups)
+    kind.__name__: kind
+    for kind in (
+        *(Squared, Huber),
+        *(Zero, L1, NonNegative, Groups, Tree, OverlappingGroups),
+        *(Linear, Gaussian, Laplacian, Polynomial, Cosine, Sigmoid, NearestNeighbors, Normalized, Sum, Product),
+    )
 } | {
     kind.__name__: kind
     for model in MODELS.values()

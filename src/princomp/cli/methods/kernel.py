@@ -1,0 +1,46 @@
+"""Kernel PCA on the command line."""
+
+from typing import Any
+
+import click
+
+from princomp.cli.methods import Method
+from princomp.cli.options import MAX_ITER, TOL
+
+# As in princomp.kernels, which is not imported before a command runs.
+KERNELS = ("linear", "rbf", "laplacian", "polynomial", "cosine", "sigmoid", "knn-rbf", "normalized-rbf")
+
+
+class Gamma(click.ParamType):  # type: ignore[type-arg]  # generic since Click 8.4
+    """A number of at least 0, or a word by which it is found."""
+
+    name = "number|scale|median"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """Return the number or the word."""
+        if isinstance(value, str) and value in ("scale", "median"):
+            return value
+        return click.FloatRange(min=0).convert(value, param, ctx)
+
+
+METHOD = Method(
+    name="kernel",
+    estimator="KernelPCA",
+    summary="curved directions: PCA in the feature space of a kernel",
+    options=(
+        click.Option(["--kernel"], type=click.Choice(KERNELS), help="[default: rbf]"),
+        click.Option(["--gamma"], type=Gamma(), help="Width of the kernel. [default: 1 / number of features]"),
+        click.Option(["--degree"], type=click.IntRange(min=1), help="Of the polynomial kernel. [default: 3]"),
+        click.Option(["--coef0"], type=float, help="Of the polynomial and the sigmoid kernel. [default: 1]"),
+        click.Option(["--n-neighbors"], type=click.IntRange(min=1), help="Of knn-rbf and normalized-rbf."),
+        click.Option(
+            ["--approximation"],
+            type=click.Choice(["auto", "nystroem", "rpcholesky", "fourier"]),
+            help="Landmarks or random features. [default: auto, exact while the matrix fits into memory]",
+        ),
+        click.Option(["--rank"], type=click.IntRange(min=1), help="How many landmarks, or random features."),
+        TOL,
+        MAX_ITER,
+    ),
+    at_most_rank=False,
+)

@@ -1,0 +1,335 @@
+"""How a kernel PCA is found: exactly, or as PCA of features, and what the estimator keeps of either."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from princomp._typing import Array
+from princomp.data import Centered, Rows, budget, statistics
+from princomp.data.rows import itself
+from princomp.data.wrapped import mapped
+from princomp.estimators.checks import check_values
+from princomp.estimators.decompose import decompose
+from princomp.kernels import Kernel, resolve
+from princomp.kernels.base import dense
+from princomp.result import Result
+from princomp.solvers import kernel as exact
+from princomp.solvers.feature_maps import Fourier, Nystroem, fourier, intervals, nystroem
+from princomp.solvers.kernel_matrix import KEEP_SHARE, GivenMatrix, KernelMatrix
+from princomp.solvers.landmarks import Fixed, PivotedCholesky, Selector, Uniform
+from princomp.solvers.signs import signs
+
+APPROXIMATIONS = ("nystroem", "rpcholesky", "fourier")
+LEAST_RANK, RANK = 200, 10  # landmarks, unless told otherwise: at least, and for each component
+# Landmarks are chosen among these many rows at the most, evenly picked, so that the choice takes bounded memory.
+SAMPLE_ROWS, SAMPLE_BYTES = 30_000, 2**28
+ASYMMETRY = 1e-8  # of the largest entry: more is no rounding
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a fit."""
+
+    k: int | None
+    kernel: Any
+    kernel_options: Mapping[str, Any]
+    approximation: str | None
+    rank: int | None
+    landmarks: Any
+    tol: float
+    max_iter: int
+    generator: Callable[[], np.random.Generator]
+    drive: Callable[..., Result]
+    names: Any
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a fit leaves: scores of x are F(x) coefficients - offset, F(x) being kernel values or features."""
+
+    approximation: str
+    kernel: Kernel | None
+    values: Array  # (k,)
+    ratio: Array  # (k,)
+    coefficients: Array  # (w, k)
+    offset: Array  # (k,)
+    mean: Array  # (w,), F(x) times this is the mean of k(x, x_i), or, of a kernel not centred, the trivial score
+    mean_square: float  # of all k(x_i, x_j)
+    result: Result
+    basis: Array | None = None  # (m, p)
+    about: Array | None = None  # (p,)
+    value_intervals: Array | None = None  # (k, 2)
+    ratio_intervals: Array | None = None  # (k, 2)
+    negative: float | None = None
+
+
+def find(rows: Rows, asked: Question) -> Found:
+    """Return the components of rows."""
+    if isinstance(asked.kernel, str) and asked.kernel == "precomputed":
+        return _of_matrix(rows, asked)
+    rows = statistics.here(rows)
+    about = _middle(rows, asked.names)
+    kernel = resolve(asked.kernel, rows, **asked.kernel_options)
+    approximation = choose_approximation(rows, kernel) if asked.approximation == "auto" else asked.approximation
+    if approximation is None:
+        return _exact(rows, kernel, about, asked)
+    return _by_features(rows, kernel, about, approximation, asked)
+
+
+def choose_approximation(rows: Rows, kernel: Kernel) -> str | None:
+    """Return the approximation that ``"auto"`` means.
+
+    =====================================================  ============  ===========================================
+    data (n, p)                                            means         because
+    =====================================================  ============  ===========================================
+    8 n^2 bytes are 0.4 of the memory left, or less        None          the matrix is kept, each product is quick
+    a kernel not positive semidefinite, or not of two      None          landmarks would prove nothing, or have no
+    rows alone                                                           meaning (refused if memory is too small)
+    otherwise, and data on workers                         "rpcholesky"  intervals tell how close it comes
+    =====================================================  ============  ===========================================
+    """
+    fits = rows.local and 8.0 * rows.shape[0] ** 2 <= KEEP_SHARE * budget.available_bytes()
+    return None if fits or not kernel.psd or not kernel.centred else "rpcholesky"
+
+
+def _middle(rows: Rows, names: Any) -> Array | None:
+    """Return the mean, about which rows are taken, or None if they are sparse; complain about what is no number."""
+    found = statistics.moments(rows)
+    if not np.isfinite(found.total):
+        check_values(rows, names)
+    return None if rows.sparse else found.mean
+
+
+def _exact(rows: Rows, kernel: Kernel, about: Array | None, asked: Question) -> Found:
+    """Solve the eigenproblem of the kernel matrix itself."""
+    n, p = rows.shape
+    budget.require(16.0 * n * p, f"A copy of the {n} x {p} data", 'Use approximation="rpcholesky".')
+    X = statistics.whole(Centered(rows), 'Use approximation="rpcholesky".')
+    trained = kernel.on(X)
+    K = KernelMatrix(trained, X, about)
+    return replace(_of_spectrum(K, asked), kernel=kernel, basis=X, about=about)
+
+
+def _of_matrix(rows: Rows, asked: Question) -> Found:
+    """Solve the eigenproblem of a matrix that is given."""
+    n, p = rows.shape
+    if n != p:
+        raise ValueError(f'kernel="precomputed" needs a square matrix, k of each row with each, got {n} x {p}.')
+    if asked.approximation in APPROXIMATIONS:
+        raise ValueError('kernel="precomputed" is solved exactly: use approximation=None.')
+    check_values(rows, asked.names)
+    K = dense(rows.gather(itself, width=p, dtype=np.float64))
+    size = np.abs(K).max()
+    if np.abs(K - K.T).max() > ASYMMETRY * size:
+        raise ValueError('kernel="precomputed" needs a symmetric matrix. If only rounding differs, pass (K + K.T) / 2.')
+    return _of_spectrum(GivenMatrix((K + K.T) / 2), asked)
+
+
+def _of_spectrum(K: KernelMatrix, asked: Question) -> Found:
+    """Return what the estimator keeps of an exact solution."""
+    how: dict[str, Any] = {"tol": asked.tol, "max_iter": asked.max_iter, "drive": asked.drive}
+    found = exact.solve(K, asked.k, rng=asked.generator(), **how)
+    V = K.project(found.V)
+    V = V * signs(V)
+    root = np.sqrt(found.values)
+    coefficients = np.divide(V, root, out=np.zeros_like(V), where=root > 0)
+    result = replace(found.result, value={**found.result.value, "V": V})
+    # Where some are negative, positive eigenvalues are all that components can have.
+    total = found.total if not found.negative else found.positive
+    return Found(
+        approximation="exact",
+        kernel=None,
+        values=found.values,
+        ratio=_share(found.values, total),
+        coefficients=coefficients,
+        offset=K.means @ coefficients if K.centred else np.zeros(len(root)),
+        mean=np.full(K.n, 1.0 / K.n) if K.centred else K.trivial,
+        mean_square=float(K.means.mean()) if K.centred else 0.0,
+        result=result,
+        negative=found.negative,
+    )
+
+
+def _by_features(rows: Rows, kernel: Kernel, about: Array | None, approximation: str, asked: Question) -> Found:
+    """Solve as PCA of features, which a pass over the rows makes and forgets."""
+    if kernel.asks_training:
+        raise ValueError(
+            f'approximation="{approximation}" is for kernels of two rows alone. Use approximation=None with '
+            f"{type(kernel).__name__}."
+        )
+    n = rows.shape[0]
+    rank = min(asked.rank or max(LEAST_RANK, RANK * (asked.k or 0)), n)
+    features, basis = _features(rows, kernel, about, approximation, rank, asked)
+    k = min(asked.k or features.width, features.width, n)
+    how: dict[str, Any] = {"tol": asked.tol, "max_iter": asked.max_iter, "drive": asked.drive}
+    made = mapped(rows, features, width=features.width)
+    found = decompose(made, k, "eigh", center=True, scale=False, generator=asked.generator, **how)
+    values, total = found.variances * found.freedom, float(found.total / found.unit / found.unit)
+    floor = np.asarray(found.certificate.details.get("floor", 0.0)) / found.unit / found.unit
+    values = np.where(values > floor, values, 0.0)
+    V = np.where(values > 0, found.V, 0.0)
+    root = features.root if isinstance(features, Nystroem) else np.eye(features.width)
+    sign = signs(root @ V)
+    kept = slice(max(int((values > 0).sum()), 1) if asked.k is None else None)
+    V, values = (V * sign)[:, kept], values[kept]
+    mean = found.mean
+    answer = Found(
+        approximation=approximation,
+        kernel=kernel,
+        values=values,
+        ratio=_share(values, total),
+        coefficients=root @ V,
+        offset=mean @ V,
+        mean=root @ mean,
+        mean_square=float(mean @ mean),
+        result=_approximate(found.result(np.dtype(np.float64)), V, values, "of random features, not of K itself"),
+        basis=basis,
+        about=about,
+        negative=0.0 if kernel.psd else None,
+    )
+    if isinstance(features, Nystroem):
+        trace = float(rows.reduce(_own, kernel, about))
+        answer = _with_intervals(answer, total, trace, max(trace - total - n * answer.mean_square, 0.0))
+    return _padded(answer, asked.k or 0)
+
+
+def _features(
+    rows: Rows, kernel: Kernel, about: Array | None, approximation: str, rank: int, asked: Question
+) -> tuple[Nystroem | Fourier, Array]:
+    """Return the feature map, and what it is made of: landmarks (m, p), or frequencies (m, p)."""
+    rng = asked.generator()
+    if approximation == "fourier":
+        made = fourier(kernel, rows.shape[1], rank, rng, about)
+        return made, np.ascontiguousarray(made.frequencies.T)
+    if approximation == "rpcholesky" and not kernel.psd:
+        raise ValueError(
+            'approximation="rpcholesky" needs a kernel that is known to be positive semidefinite, which '
+            f'{type(kernel).__name__} is not. Use "nystroem" or None.'
+        )
+    given = None if asked.landmarks is None else np.asarray(asked.landmarks)
+    if given is not None and given.ndim == 2:
+        if given.shape[1] != rows.shape[1] or given.dtype.kind not in "fiu" or not np.isfinite(given).all():
+            raise ValueError(f"landmarks must be row numbers, or finite rows of {rows.shape[1]} columns.")
+        landmarks = given.astype(np.float64)
+    elif given is not None:
+        landmarks = statistics.take(Centered(rows), Fixed(given).among(rows.shape[0]))
+    else:
+        selector: Selector = PivotedCholesky(rank) if approximation == "rpcholesky" else Uniform(rank)
+        landmarks = _chosen(rows, kernel, about, rank, selector, rng)
+    return nystroem(kernel, landmarks, about), landmarks
+
+
+def _chosen(
+    rows: Rows, kernel: Kernel, about: Array | None, rank: int, selector: Selector, rng: np.random.Generator
+) -> Array:
+    """Return landmarks, chosen among evenly picked rows."""
+    n, p = rows.shape
+    most = min(n, max(rank, min(SAMPLE_ROWS, SAMPLE_BYTES // (8 * p))))
+    sample = statistics.take(Centered(rows), np.linspace(0, n - 1, most).astype(int))
+    return sample[selector.select(KernelMatrix(kernel, sample, about, keep=False), rng)]
+
+
+def _own(block: Any, rows: slice, kernel: Kernel, about: Array | None) -> Array:
+    return np.asarray(kernel.own(kernel.points(block.astype(np.float64, copy=False), about)).sum())
+
+
+def _with_intervals(found: Found, total: float, trace: float, left: float) -> Found:
+    """Return the same, with all that is known of the matrix itself from what landmarks leave of its trace."""
+    ratio, share = _share(found.values, total + left), left / trace if trace > 0 else 0.0
+    words = f"of landmarks, which leave {share:.1e} of the kernel matrix out"
+    if found.kernel is None or not found.kernel.psd:
+        return replace(found, ratio=ratio, result=_approximate(found.result, None, found.values, words))
+    known = intervals(found.values, total, trace, left)
+    words += f": no eigenvalue of it is more than {left:.1e} larger"
+    return replace(
+        found,
+        ratio=ratio,
+        value_intervals=np.column_stack([known.lower, known.upper]),
+        ratio_intervals=np.column_stack([known.ratio_lower, known.ratio_upper]),
+        result=_approximate(found.result, None, found.values, words),
+    )
+
+
+def _approximate(result: Result, V: Array | None, values: Array, words: str) -> Result:
+    """Return a result whose certificate says that these are eigenvectors of something near the kernel matrix."""
+    certificate = replace(result.certificate, details={**result.certificate.details, "meaning": words})
+    return replace(
+        result, value={"V": result.value["V"] if V is None else V, "values": values}, certificate=certificate
+    )
+
+
+def _padded(found: Found, k: int) -> Found:
+    """Return k components, where there are fewer: those without variance have no scores."""
+    more = k - len(found.values)
+    if more <= 0:
+        return found
+
+    def longer(array: Array | None) -> Any:
+        return None if array is None else np.concatenate([array, np.zeros((more, *array.shape[1:]))])
+
+    result = replace(
+        found.result, value={"V": longer(found.result.value["V"].T).T, "values": longer(found.result.value["values"])}
+    )
+    return replace(
+        found,
+        values=longer(found.values),
+        ratio=longer(found.ratio),
+        coefficients=longer(found.coefficients.T).T,
+        offset=longer(found.offset),
+        value_intervals=longer(found.value_intervals),
+        ratio_intervals=longer(found.ratio_intervals),
+        result=result,
+    )
+
+
+def _share(values: Array, total: float) -> Array:
+    return values / total if total > 0 else np.zeros_like(values)
+
+
+# What `transform` sends to the blocks.
+
+
+@dataclass(frozen=True)
+class Features:
+    """F(x) of rows, then k(x, x) if asked for; NaN of rows that are not finite, which some kernels would hide."""
+
+    features: Callable[[Any], Array]
+    kernel: Kernel | None = None  # of k(x, x)
+    about: Array | None = None
+
+    def __call__(self, block: Any) -> Array:
+        """Return them, (n, w) or (n, w + 1)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self.features(block)
+            if self.kernel is not None:
+                own = self.kernel.own(self.kernel.points(block.astype(np.float64, copy=False), self.about))
+                values = np.column_stack([values, own])
+        cells = block if isinstance(block, np.ndarray) else block.data
+        if not np.isfinite(cells).all():
+            values[~np.isfinite(dense(block)).all(axis=1)] = np.nan
+        return values
+
+
+def as_given(block: Any) -> Array:
+    """Return kernel values that are given."""
+    return dense(block).astype(np.float64)
+
+
+def scores(values: Array, rows: slice, coefficients: Array, offset: Array) -> Array:
+    """Return scores of rows from their features."""
+    return values @ coefficients - offset
+
+
+def novelty(
+    values: Array, rows: slice, coefficients: Array, offset: Array, mean: Array, square: float, centred: bool
+) -> Array:
+    """Return k(x, x), less what centring takes, less the squares of the scores, from features and k(x, x)."""
+    features, own = values[:, :-1], values[:, -1]
+    along = features @ mean
+    own = own - 2 * along + square if centred else own - along**2
+    z = features @ coefficients - offset
+    return np.asarray(own - np.einsum("ij,ij->i", z, z))[:, None]

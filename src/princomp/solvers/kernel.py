@@ -1,0 +1,104 @@
+"""Kernel PCA (Schoelkopf, Smola & Mueller, Neural Computation 1998) by the eigenproblem of the centred kernel matrix.
+
+Objective: maximise tr(V' Kc V) over orthonormal V (n, k), Kc = (I - uu') K (I - uu') as `KernelMatrix` has it. Small
+matrices, those of kernels that are not positive semidefinite, and many components: LAPACK on the whole matrix; else
+block Krylov iteration on products with it, which needs no matrix in memory (`princomp.solvers.leading`).
+
+Only positive eigenvalues belong to components. Where some are negative, their share of all is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from princomp import certificates
+from princomp._typing import Array
+from princomp.certificates.principal import MATRIX_ROUNDING
+from princomp.result import Certificate, Result, Status, run
+from princomp.solvers.eigh import leading_eigenpairs
+from princomp.solvers.kernel_matrix import KernelMatrix
+from princomp.solvers.leading import Operator, leading
+
+DENSE = 500  # rows up to which LAPACK is as fast for any number of components
+MANY = 0.125  # of the rows: components that are many
+
+
+@dataclass(frozen=True)
+class KernelSpectrum:
+    """Leading eigenpairs of a centred kernel matrix."""
+
+    values: Array  # (k,), descending, none below 0
+    V: Array  # (n, k)
+    total: float  # the trace
+    result: Result
+    positive: float = 0.0  # the sum of the positive eigenvalues: the trace, if none is negative
+    negative: float | None = None  # sum of the negative eigenvalues over that of all, in magnitude; None if not known
+
+    @property
+    def certificate(self) -> Certificate:
+        """How good they are."""
+        return self.result.certificate
+
+
+def solve(
+    K: KernelMatrix,
+    k: int | None,
+    *,
+    tol: float,
+    max_iter: int,
+    rng: np.random.Generator,
+    drive: Callable[..., Result] = run,
+) -> KernelSpectrum:
+    """Return the k leading eigenpairs, or, if k is None, those of all positive eigenvalues."""
+    if k is None or not K.psd or K.n <= DENSE or k > MANY * K.n:
+        return by_eigh(K, k, tol=tol)
+    return by_krylov(K, k, tol=tol, max_iter=max_iter, rng=rng, drive=drive)
+
+
+def by_eigh(K: KernelMatrix, k: int | None, *, tol: float) -> KernelSpectrum:
+    """Solve by LAPACK, all eigenvalues known."""
+    S = K.centred_whole()
+    every, vectors = leading_eigenpairs(S, K.n)
+    floor = _floor(K, every)
+    positive = every > floor
+    if k is None:
+        k = max(int(positive.sum()), 1)
+    values, V = np.where(positive, every, 0.0)[:k], vectors[:, :k]
+    measured, left_out = (
+        certificates.images_by_product(K.centred_product, V),
+        certificates.left_out_of_values(every[k:]),
+    )
+    certificate = certificates.certify(V, values, measured, left_out, tol=tol, floor=floor[:k])
+    below = float(-every[every < -floor].sum())
+    negative = below / float(np.abs(every).sum()) if below > 0 else 0.0
+    certificate = replace(certificate, details={**certificate.details, "negative": negative})
+    status = Status("exact", "Solved exactly, up to rounding.")
+    total = K.centred_trace
+    result = Result({"V": V, "values": values}, max(total - float(values.sum()), 0.0), certificate, status)
+    return KernelSpectrum(values, V, total, result, float(every[positive].sum()), negative)
+
+
+def by_krylov(
+    K: KernelMatrix, k: int, *, tol: float, max_iter: int, rng: np.random.Generator, drive: Callable[..., Result] = run
+) -> KernelSpectrum:
+    """Solve by block Krylov iteration; K is positive semidefinite."""
+    total = K.centred_trace
+    S = Operator(K.centred_product, K.n, total, partial(_floor, K))
+    found = leading(S, k, tol=tol, max_iter=max_iter, rng=rng, drive=drive)
+    values = np.where(found.values > _floor(K, found.values), found.values, 0.0)
+    left = max(total - float(values.sum()), 0.0)
+    result = replace(found.result, value={"V": found.V, "values": values}, objective=left)
+    return KernelSpectrum(values, found.V, total, result, total, 0.0)
+
+
+def _floor(K: KernelMatrix, values: Array) -> Array:
+    """Return what rounding leaves unknown of eigenvalues: in units of the largest one, and of what centring takes off.
+
+    Entries of K are rounded in units of K itself: a constant in it that is larger than all the rest costs digits.
+    """
+    error = MATRIX_ROUNDING * np.finfo(float).eps * abs(K.taken_out)
+    return certificates.floor_of_matrix(K.n, values, error)

@@ -1,0 +1,273 @@
+"""Kernel PCA: equal to PCA where it must be, to scikit-learn's where that is right, and honest about the rest."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+from sklearn.decomposition import KernelPCA as Peer
+
+import princomp
+from princomp import PCA, KernelPCA
+from princomp.kernels import Gaussian, Linear, Polynomial
+
+IRIS = load_iris().data
+DIGITS = load_digits().data[:400] / 16
+X = np.random.default_rng(0).normal(size=(80, 4)) + 2 * np.random.default_rng(1).integers(0, 3, (80, 1))
+NEW = np.random.default_rng(2).normal(size=(15, 4))
+
+
+def up_to_sign(one, other, **tolerance):
+    sign = np.sign((one * other).sum(axis=0))
+    np.testing.assert_allclose(one * sign, other, **tolerance)
+
+
+# --- what it must equal -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_the_linear_kernel_is_pca(offset):
+    rows = np.round(X * 2**20) / 2**20 + offset
+    found, pca = KernelPCA(3, kernel="linear").fit(rows), PCA(3).fit(rows)
+    up_to_sign(found.transform(rows), pca.transform(rows), atol=1e-8)
+    np.testing.assert_allclose(found.explained_variance_, pca.explained_variance_, rtol=1e-8)
+    np.testing.assert_allclose(found.explained_variance_ratio_, pca.explained_variance_ratio_, rtol=1e-8)
+    new = np.round(NEW * 2**20) / 2**20 + offset
+    up_to_sign(found.transform(new), pca.transform(new), atol=1e-8)
+
+
+def test_degree_two_is_pca_on_the_explicit_feature_map():
+    gamma, coef0 = 0.3, 0.7
+
+    def explicit(rows):
+        pairs = [gamma * rows[:, i] * rows[:, j] * (1 if i == j else 2**0.5) for i in range(4) for j in range(i + 1)]
+        linear = np.sqrt(2 * gamma * coef0) * rows
+        return np.column_stack([*pairs, linear, np.full(len(rows), coef0)])
+
+    found = KernelPCA(5, kernel="poly", degree=2, gamma=gamma, coef0=coef0).fit(X)
+    pca = PCA(5).fit(explicit(X))
+    for rows in (X, NEW):
+        up_to_sign(found.transform(rows), pca.transform(explicit(rows)), atol=1e-8)
+
+
+def test_classical_scaling_of_euclidean_distances():
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    J = np.eye(80) - 1 / 80
+    values, V = np.linalg.eigh(-J @ squares @ J / 2)
+    up_to_sign(KernelPCA(3, kernel="linear").fit_transform(X), V[:, ::-1][:, :3] * np.sqrt(values[::-1][:3]), atol=1e-8)
+
+
+@pytest.mark.parametrize("rows", [IRIS, DIGITS], ids=["iris", "digits"])
+@pytest.mark.parametrize(
+    ("kernel", "how"),
+    [
+        ("rbf", {"gamma": 0.05}),
+        ("poly", {"gamma": 0.1, "degree": 3, "coef0": 1}),
+        ("cosine", {}),
+        ("sigmoid", {"gamma": 0.01, "coef0": 0.0}),
+    ],
+)
+def test_agrees_with_scikit_learn(rows, kernel, how):
+    found = KernelPCA(3, kernel=kernel, **how).fit(rows[::2])
+    peer = Peer(3, kernel=kernel, eigen_solver="dense", **how).fit(rows[::2])
+    np.testing.assert_allclose(found.eigenvalues_, peer.eigenvalues_, rtol=1e-8)
+    for some in (rows[::2], rows[1::2]):
+        theirs = peer.transform(some)
+        up_to_sign(found.transform(some), theirs, atol=1e-8 * np.abs(theirs).max())
+
+
+def test_a_given_matrix_is_the_computed_one():
+    kernel = Gaussian(0.1)
+    computed, given = KernelPCA(4, kernel=kernel).fit(X), KernelPCA(4, kernel="precomputed").fit(kernel.evaluate(X))
+    np.testing.assert_allclose(given.eigenvalues_, computed.eigenvalues_, rtol=1e-10)
+    np.testing.assert_allclose(given.transform(kernel.evaluate(NEW, X)), computed.transform(NEW), atol=1e-10)
+    with pytest.raises(ValueError, match="does not give"):
+        given.novelty(kernel.evaluate(NEW, X))
+
+
+# --- new rows -----------------------------------------------------------------------------------
+
+KERNELS = [
+    "linear",
+    "rbf",
+    "laplacian",
+    "poly",
+    "cosine",
+    "sigmoid",
+    "knn-rbf",
+    "normalized-rbf",
+    Linear() + Gaussian(0.1),
+    lambda x, y: float(x @ y) ** 2,
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_training_rows_that_come_back_have_their_scores(kernel):
+    model = KernelPCA(3, kernel=kernel, gamma=0.05, n_neighbors=7).fit(X)
+    scores = model.result_.value["V"] * np.sqrt(model.eigenvalues_)
+    np.testing.assert_allclose(model.transform(X), scores, atol=1e-10 * np.abs(scores).max())
+    assert model.certificate_.holds
+
+
+def test_new_rows_are_centred_by_the_training_means():
+    """One row alone has the scores that it has among others, and an uncentred kernel row would not."""
+    model = KernelPCA(3, gamma=0.1).fit(X)
+    np.testing.assert_allclose(model.transform(NEW[:1]), model.transform(NEW)[:1], atol=1e-12)
+    K, k = Gaussian(0.1).evaluate(X), Gaussian(0.1).evaluate(NEW, X)
+    centred = k - k.mean(axis=1, keepdims=True) - K.mean(axis=0) + K.mean()
+    V = model.result_.value["V"]
+    np.testing.assert_allclose(model.transform(NEW), centred @ V / np.sqrt(model.eigenvalues_), atol=1e-11)
+
+
+@pytest.mark.parametrize("approximation", [None, "nystroem", "rpcholesky", "fourier"])
+def test_novelty_is_what_components_leave(approximation):
+    model = KernelPCA(4, gamma=0.1, approximation=approximation, rank=40, random_state=0).fit(X)
+    inside, far = model.novelty(X), model.novelty(X[:5] + 50)
+    assert (inside > -1e-10).all()
+    assert far.min() > np.median(inside)
+    whole = KernelPCA(gamma=0.1, approximation=approximation, rank=40, random_state=0).fit(X)
+    if approximation is None:
+        np.testing.assert_allclose(whole.novelty(X), 0.0, atol=1e-9)
+        np.testing.assert_allclose(inside.sum(), whole.eigenvalues_[4:].sum(), rtol=1e-8)
+
+
+def test_novelty_of_the_linear_kernel_is_the_squared_distance_from_the_plane():
+    model, pca = KernelPCA(2, kernel="linear").fit(X + 1e6), PCA(2).fit(X + 1e6)
+    left = (NEW + 1e6 - pca.inverse_transform(pca.transform(NEW + 1e6))) ** 2
+    np.testing.assert_allclose(model.novelty(NEW + 1e6), left.sum(axis=1), rtol=1e-6)
+
+
+# --- approximations -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "linear", "cosine"])
+def test_all_rows_as_landmarks_are_exact(kernel):
+    exact = KernelPCA(3, kernel=kernel, gamma=0.1, approximation=None).fit(X)
+    for how in ({"approximation": "rpcholesky", "rank": 80}, {"approximation": "nystroem", "landmarks": np.arange(80)}):
+        found = KernelPCA(3, kernel=kernel, gamma=0.1, random_state=0, **how).fit(X)
+        np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-7)
+        np.testing.assert_allclose(found.explained_variance_ratio_, exact.explained_variance_ratio_, rtol=1e-7)
+        scale = np.abs(exact.transform(NEW)).max()
+        up_to_sign(found.transform(NEW), exact.transform(NEW), atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("approximation", ["nystroem", "rpcholesky"])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian"])
+def test_intervals_hold_the_exact_eigenvalues(approximation, kernel):
+    exact = KernelPCA(5, kernel=kernel, gamma=0.1, approximation=None).fit(X)
+    for rank in (5, 15, 40):
+        how = {"approximation": approximation, "rank": rank, "random_state": rank}
+        found = KernelPCA(5, kernel=kernel, gamma=0.1, **how).fit(X)
+        for intervals, values in (
+            (found.eigenvalue_intervals_, exact.eigenvalues_),
+            (found.ratio_intervals_, exact.explained_variance_ratio_),
+        ):
+            assert (intervals[:, 0] <= values).all()
+            assert (values <= intervals[:, 1]).all()
+        assert "landmarks, which leave" in str(found.certificate_)
+
+
+def test_fits_without_a_proof_have_no_intervals():
+    for how in (
+        {"approximation": None},
+        {"approximation": "fourier"},
+        {"kernel": "sigmoid", "approximation": "nystroem"},
+        {"kernel": "knn-rbf"},
+    ):
+        model = KernelPCA(2, random_state=0, **how).fit(X)
+        assert model.eigenvalue_intervals_ is None
+        assert model.ratio_intervals_ is None
+
+
+def test_landmarks_of_the_user():
+    by_number = KernelPCA(2, approximation="nystroem", landmarks=[3, 50, 7, 21]).fit(X)
+    by_row = KernelPCA(2, approximation="nystroem", landmarks=X[[3, 7, 21, 50]]).fit(X)
+    np.testing.assert_allclose(by_number.transform(NEW), by_row.transform(NEW), atol=1e-12)
+
+
+def test_auto_is_exact_while_the_matrix_fits():
+    from princomp.data import budget
+
+    rows = np.random.default_rng(0).normal(size=(700, 3))
+    assert KernelPCA(2).fit(rows).approximation_ == "exact"
+    with budget.limited(3_000_000):
+        model = KernelPCA(2, random_state=0).fit(rows)
+        assert model.approximation_ == "rpcholesky"
+        with pytest.raises(MemoryError, match="GiB"):
+            KernelPCA(2, kernel="sigmoid").fit(rows)
+
+
+# --- edges --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", [{"gamma": 0.0}, {"kernel": "linear"}, {"gamma": 0.1, "approximation": "rpcholesky"}])
+def test_rows_that_are_all_alike(how):
+    rows = X if how.get("gamma") == 0 else np.ones((20, 4))
+    with pytest.warns(UserWarning, match="every eigenvalue is 0"):
+        model = KernelPCA(2, **how).fit(rows)
+    assert not model.eigenvalues_.any()
+    assert not model.transform(NEW).any()
+
+
+def test_a_huge_gamma():
+    np.testing.assert_allclose(KernelPCA(3, gamma=1e12).fit(X).eigenvalues_, 1.0, rtol=1e-10)
+
+
+def test_negative_eigenvalues_are_told():
+    model = KernelPCA(3, kernel="knn-rbf", gamma=0.1, n_neighbors=5).fit(X)
+    assert model.negative_share_ > 0.01
+    assert model.explained_variance_ratio_.sum() < 1
+    indefinite = np.diag([4.0, 2.0, -3.0, 1.0])
+    given = KernelPCA(kernel="precomputed").fit(indefinite)
+    values = np.linalg.eigvalsh((np.eye(4) - 0.25) @ indefinite @ (np.eye(4) - 0.25))
+    np.testing.assert_allclose(given.eigenvalues_, values[values > 1e-9][::-1], rtol=1e-10)
+    assert given.negative_share_ == pytest.approx(-values.min() / np.abs(values).sum())
+
+
+def test_none_is_all_positive_eigenvalues():
+    assert KernelPCA(kernel="linear").fit(X).n_components_ == 4
+    with pytest.warns(UserWarning, match="has 4 positive eigenvalues"):
+        assert not KernelPCA(6, kernel="linear").fit(X).transform(NEW)[:, 4:].any()
+    with pytest.warns(UserWarning, match="has 4 positive eigenvalues"):
+        model = KernelPCA(6, kernel="linear", approximation="rpcholesky").fit(X)
+    assert model.transform(NEW).shape == (15, 6)
+
+
+@pytest.mark.parametrize(
+    ("how", "rows", "words"),
+    [
+        ({"kernel": "precomputed"}, X, "needs a square matrix"),
+        ({"kernel": "precomputed"}, np.arange(9.0).reshape(3, 3), "needs a symmetric matrix"),
+        ({"kernel": "precomputed", "approximation": "nystroem"}, np.eye(3), "solved exactly"),
+        ({"kernel": "knn-rbf", "approximation": "nystroem"}, X, "kernels of two rows alone"),
+        ({"kernel": "sigmoid", "approximation": "rpcholesky"}, X, 'Use "nystroem" or None'),
+        ({"kernel": "poly", "approximation": "fourier"}, X, 'Use "nystroem"'),
+        ({"approximation": "exact"}, X, "approximation must be one of auto"),
+        ({"rank": 0}, X, "rank must be an integer"),
+        ({"landmarks": [1]}, X, 'go with approximation="nystroem"'),
+        ({"landmarks": [99], "approximation": "nystroem"}, X, "row numbers from 0 to 79"),
+        ({"landmarks": np.ones((2, 3)), "approximation": "nystroem"}, X, "finite rows of 4 columns"),
+        ({"gamma": -1.0}, X, "gamma must be a finite number"),
+        ({"kernel": "knn-rbf", "n_neighbors": 80}, X, "needs more than 80 training rows"),
+    ],
+)
+def test_refusals_say_what_to_do(how, rows, words):
+    with pytest.raises(ValueError, match=words):
+        KernelPCA(2, **how).fit(rows)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "knn-rbf", "normalized-rbf", "cosine"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_new_rows_that_are_no_numbers_are_refused(kernel, value):
+    rows = NEW.copy()
+    rows[2, 1] = value
+    with pytest.raises(ValueError, match=f"{value} in column 1".replace("nan", "NaN")):
+        KernelPCA(2, kernel=kernel).fit(X).transform(rows)
+
+
+@pytest.mark.parametrize(
+    "kernel", [*KERNELS[:8], Linear() + Gaussian(0.1), Polynomial(0.1, 2) * Gaussian(0.2)], ids=str
+)
+def test_model_files_hold_every_kernel(kernel, tmp_path):
+    model = KernelPCA(2, kernel=kernel, gamma=0.05).fit(X)
+    princomp.save(model, tmp_path / "model.princomp")
+    again = princomp.load(tmp_path / "model.princomp")
+    np.testing.assert_array_equal(again.transform(NEW), model.transform(NEW))

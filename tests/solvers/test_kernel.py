@@ -1,0 +1,179 @@
+"""The kernel matrix as solvers see it, and its leading eigenpairs: against LAPACK on the matrix itself."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from princomp.certificates import principal
+from princomp.data import budget
+from princomp.kernels import Gaussian, Linear, NearestNeighbors, Normalized, Polynomial, Sigmoid
+from princomp.solvers import kernel, kernel_matrix
+from princomp.solvers.kernel_matrix import GivenMatrix, KernelMatrix
+
+TILE = 64
+N = 2 * TILE + 40
+X = np.random.default_rng(0).normal(size=(N, 3)) + 3 * np.random.default_rng(1).integers(0, 3, (N, 1))
+V = np.random.default_rng(2).normal(size=(N, 4))
+ONE_PASS = TILE**2 * 3 + 40 * (2 * TILE + 40)  # the tiles on and below the diagonal
+KERNELS = {
+    "gaussian": Gaussian(0.1),
+    "polynomial": Polynomial(0.1, 2),
+    "sigmoid": Sigmoid(0.01, 0.0),
+    "neighbours": NearestNeighbors(0.1, 5).on(X),
+    "normalized": Normalized(Gaussian(0.1)).on(X),
+    "normalized neighbours": Normalized(NearestNeighbors(0.1, 20)).on(X),
+}
+every_kernel = pytest.mark.parametrize("k", KERNELS.values(), ids=KERNELS)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """Small matrices go the way of large ones."""
+    monkeypatch.setattr(kernel_matrix, "TILE", TILE)
+    monkeypatch.setattr(kernel, "DENSE", 100)
+
+
+def projected(k, rows=X):
+    """The matrix that is decomposed, by its definition."""
+    K = k.evaluate(rows)
+    u = np.ones(len(K)) if k.centred else np.sqrt(k.affinity.evaluate(rows).sum(axis=1))
+    P = np.eye(len(K)) - np.outer(u, u) / (u @ u)
+    return P @ K @ P
+
+
+def fit(K, count, tol=1e-8, **how):
+    return kernel.solve(K, count, tol=tol, max_iter=500, rng=np.random.default_rng(0), **how)
+
+
+# --- the matrix ---------------------------------------------------------------------------------
+
+
+@every_kernel
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_products_rows_and_traces(k, keep, kind):
+    K = KernelMatrix(k, kind(X), keep=keep)
+    whole, centred = k.evaluate(X), projected(k)
+    size = np.abs(whole).max()
+    np.testing.assert_allclose(K.rows(np.array([3, 160, 5])), whole[[3, 160, 5]], atol=1e-12 * size)
+    np.testing.assert_allclose(K.product(V), whole @ V, atol=1e-10 * size)
+    np.testing.assert_allclose(K.centred_product(V), centred @ V, atol=1e-10 * size)
+    np.testing.assert_allclose(K.means, whole.mean(axis=1), atol=1e-12 * size)
+    np.testing.assert_allclose(K.diagonal, np.diag(whole), atol=1e-12 * size)
+    assert K.centred_trace == pytest.approx(np.trace(centred), rel=1e-9)
+    np.testing.assert_allclose(K.centred_whole(), centred, atol=1e-11 * size)
+
+
+def test_entries_are_counted():
+    kept, made = (KernelMatrix(Gaussian(0.1), X, keep=keep) for keep in (True, False))
+    for K in (kept, made):
+        K.rows(np.arange(5))
+        assert K.entries == 5 * N
+        assert K.diagonal.shape == (N,)
+        assert K.entries == 6 * N
+        for _ in range(3):
+            K.product(V)
+    assert kept.entries == 6 * N + ONE_PASS
+    assert made.entries == 6 * N + 3 * ONE_PASS
+    kept.rows(np.arange(5))  # they are there
+    assert kept.entries == 6 * N + ONE_PASS
+
+
+def test_a_matrix_is_kept_where_memory_allows():
+    rows = np.random.default_rng(3).normal(size=(400, 2))
+    with budget.limited(8 * 400 * 400 * 3):
+        assert KernelMatrix(Gaussian(0.1), rows).keep
+    with budget.limited(8 * 400 * 400):
+        K = KernelMatrix(Gaussian(0.1), rows)
+        assert not K.keep
+        assert fit(K, 3).certificate.holds
+        with pytest.raises(MemoryError, match=r"needs 0\.0 GiB.*approximation="):
+            K.centred_whole()
+
+
+def test_single_precision_rows_make_a_matrix_in_double():
+    rows = X.astype(np.float32)
+    np.testing.assert_allclose(
+        KernelMatrix(Gaussian(0.1), rows).whole(), Gaussian(0.1).evaluate(rows.astype(np.float64)), atol=1e-14
+    )
+
+
+def test_a_given_matrix():
+    given, made = GivenMatrix(Gaussian(0.1).evaluate(X)), KernelMatrix(Gaussian(0.1), X)
+    np.testing.assert_allclose(given.centred_product(V), made.centred_product(V), atol=1e-11)
+    assert given.entries == 0
+    assert given.centred_trace == pytest.approx(made.centred_trace)
+    assert not given.psd
+
+
+# --- eigenpairs ---------------------------------------------------------------------------------
+
+
+@every_kernel
+@pytest.mark.parametrize("count", [1, 7, 80, None])
+def test_leading_eigenpairs(k, count):
+    K = KernelMatrix(k, X)
+    found, expected = fit(K, count), np.linalg.eigvalsh(projected(k))[::-1]
+    assert found.certificate.holds, str(found.certificate)
+    m = len(found.values)
+    floor = 1e-11 * max(expected[0], K.taken_out)
+    assert m == count if count else np.all(expected[m:] < floor)
+    np.testing.assert_allclose(found.values, np.maximum(expected[:m], 0), rtol=1e-8, atol=floor)
+    np.testing.assert_allclose(found.V.T @ found.V, np.eye(m), atol=1e-12)
+    assert found.total == pytest.approx(expected.sum(), rel=1e-9)
+    negative = -expected[expected < -floor].sum() / np.abs(expected).sum()
+    assert found.negative == pytest.approx(negative, abs=1e-10)
+
+
+def test_negative_eigenvalues_are_told():
+    assert fit(KernelMatrix(KERNELS["neighbours"], X), 3).negative > 0.01
+    assert fit(KernelMatrix(KERNELS["sigmoid"], X), 3).certificate.details["negative"] > 0
+    assert fit(KernelMatrix(Gaussian(0.1), X), None).negative == 0
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_the_certificate_is_that_of_products_with_the_matrix(keep):
+    K = KernelMatrix(Gaussian(0.1), X, keep=keep)
+    found = kernel.by_krylov(K, 5, tol=1e-8, max_iter=200, rng=np.random.default_rng(0))
+    again = principal.spectral(K.centred_product, found.V, found.values, 1e-8)
+    assert again.holds
+    assert found.certificate.residual == pytest.approx(again.residual, rel=0.2)
+    wrong = principal.spectral(K.centred_product, found.V[:, 1:], found.values[1:], 1e-8)
+    assert not wrong.holds
+    both = kernel.by_eigh(K, 5, tol=1e-8)
+    np.testing.assert_allclose(found.values, both.values, rtol=1e-12)
+
+
+def test_a_matrix_of_tiles_takes_memory_for_a_few_columns_only():
+    K = KernelMatrix(Gaussian(0.1), X, keep=False)
+    found = fit(K, 4)
+    assert K._kept is None
+    assert K.entries % ONE_PASS == N % ONE_PASS  # the diagonal, and passes
+    assert found.result.n_iter + 10 > K.entries // ONE_PASS
+
+
+def test_the_linear_kernel_at_an_offset():
+    A = np.round(X * 2**20) / 2**20
+    near, far = (KernelMatrix(Linear(), A + c, A.mean(axis=0) + c) for c in (0.0, 1e8))
+    np.testing.assert_allclose(fit(far, 3).values, fit(near, 3).values, rtol=1e-12)
+    squares = np.linalg.svd(A - A.mean(axis=0), compute_uv=False) ** 2
+    np.testing.assert_allclose(fit(near, 3).values, squares, rtol=1e-10)
+
+
+@pytest.mark.parametrize("rows", [np.ones((30, 2)), np.ones((200, 2)), X[:1]])
+def test_constant_rows_have_no_components(rows):
+    found = fit(KernelMatrix(Gaussian(0.5), rows), 1)
+    np.testing.assert_array_equal(found.values, [0.0])
+    assert found.certificate.residual <= 1e-8
+
+
+def test_duplicate_rows():
+    twice = np.vstack([X[:200], X[:200]])
+    once = fit(KernelMatrix(Gaussian(0.1), X[:200]), 5).values
+    np.testing.assert_allclose(fit(KernelMatrix(Gaussian(0.1), twice), 5).values, 2 * once, rtol=1e-10)
+
+
+def test_a_huge_gamma_knows_only_itself():
+    """Kc = I - 11'/n: all values tie."""
+    found = fit(KernelMatrix(Gaussian(1e12), X[:100]), 4)
+    np.testing.assert_allclose(found.values, 1.0, rtol=1e-12)
