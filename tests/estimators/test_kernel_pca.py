@@ -99,7 +99,7 @@ KERNELS = [
 ]
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: "a function" if callable(kernel) else str(kernel))
 def test_training_rows_that_come_back_have_their_scores(kernel):
     model = KernelPCA(3, kernel=kernel, gamma=0.05, n_neighbors=7).fit(X)
     scores = model.result_.value["V"] * np.sqrt(model.eigenvalues_)
