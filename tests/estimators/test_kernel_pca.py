@@ -254,6 +254,39 @@ def test_refusals_say_what_to_do(how, rows, words):
         KernelPCA(2, **how).fit(rows)
 
 
+@pytest.mark.parametrize("approximation", [None, "nystroem", "rpcholesky"])
+@pytest.mark.parametrize("size", [1e120, 1e170])
+def test_a_kernel_that_overflows_is_refused(approximation, size):
+    with pytest.raises(ValueError, match="is not finite: it overflows"):
+        KernelPCA(2, kernel="poly", gamma=1.0, approximation=approximation).fit(X * size)
+
+
+def test_a_function_that_gives_no_numbers_is_refused():
+    with pytest.raises(ValueError, match="or is NaN"):
+        KernelPCA(2, kernel=lambda x, y: np.nan).fit(X)
+
+
+def test_the_iteration_for_many_rows_calls_back_and_goes_on_from_its_checkpoint(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(600, 5))
+    seen = []
+    expected = KernelPCA(
+        3, gamma=0.1, random_state=0, tol=1e-9, callback=lambda state: seen.append(state.residual)
+    ).fit(rows)
+    assert len(seen) == len(expected.result_.history) > 1
+    assert expected.n_iter_ > 1
+
+    def interrupt(state):
+        if state.residual < seen[0]:
+            raise KeyboardInterrupt
+
+    again = KernelPCA(3, gamma=0.1, random_state=0, tol=1e-9, checkpoint=tmp_path / "state")
+    with pytest.raises(KeyboardInterrupt):
+        again.set_params(callback=interrupt).fit(rows)
+    assert (tmp_path / "state").exists()
+    again.set_params(callback=None).fit(rows)
+    np.testing.assert_allclose(again.eigenvalues_, expected.eigenvalues_, rtol=1e-12)
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "knn-rbf", "normalized-rbf", "cosine"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_new_rows_that_are_no_numbers_are_refused(kernel, value):
