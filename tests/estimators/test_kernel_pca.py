@@ -165,6 +165,17 @@ def test_intervals_hold_the_exact_eigenvalues(approximation, kernel):
         assert "landmarks, which leave" in str(found.certificate_)
 
 
+def test_intervals_of_components_that_the_features_do_not_have():
+    """Three landmarks have three features at the most; the exact matrix has more."""
+    exact = KernelPCA(5, gamma=0.1).fit(X)
+    with pytest.warns(UserWarning, match="Features of this rank have 3"):
+        found = KernelPCA(5, gamma=0.1, approximation="nystroem", landmarks=[0, 1, 2]).fit(X)
+    assert not found.eigenvalues_[3:].any()
+    assert (found.eigenvalue_intervals_[:, 0] <= exact.eigenvalues_).all()
+    assert (exact.eigenvalues_ <= found.eigenvalue_intervals_[:, 1]).all()
+    assert (exact.explained_variance_ratio_ <= found.ratio_intervals_[:, 1]).all()
+
+
 def test_fits_without_a_proof_have_no_intervals():
     for how in (
         {"approximation": None},
@@ -226,7 +237,7 @@ def test_none_is_all_positive_eigenvalues():
     assert KernelPCA(kernel="linear").fit(X).n_components_ == 4
     with pytest.warns(UserWarning, match="has 4 positive eigenvalues"):
         assert not KernelPCA(6, kernel="linear").fit(X).transform(NEW)[:, 4:].any()
-    with pytest.warns(UserWarning, match="has 4 positive eigenvalues"):
+    with pytest.warns(UserWarning, match="Features of this rank have 4 positive eigenvalues"):
         model = KernelPCA(6, kernel="linear", approximation="rpcholesky").fit(X)
     assert model.transform(NEW).shape == (15, 6)
 

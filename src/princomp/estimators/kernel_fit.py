@@ -196,9 +196,10 @@ def _by_features(rows: Rows, kernel: Kernel, about: Array | None, approximation:
         about=about,
         negative=0.0 if kernel.psd else None,
     )
+    answer = _padded(answer, asked.k or 0)
     if isinstance(features, Nystroem):
         answer = _with_intervals(answer, total, trace, max(trace - total - n * answer.mean_square, 0.0))
-    return _padded(answer, asked.k or 0)
+    return answer
 
 
 def _features(
@@ -272,8 +273,8 @@ def _padded(found: Found, k: int) -> Found:
     if more <= 0:
         return found
 
-    def longer(array: Array | None) -> Any:
-        return None if array is None else np.concatenate([array, np.zeros((more, *array.shape[1:]))])
+    def longer(array: Array) -> Array:
+        return np.concatenate([array, np.zeros((more, *array.shape[1:]))])
 
     result = replace(
         found.result, value={"V": longer(found.result.value["V"].T).T, "values": longer(found.result.value["values"])}
@@ -284,8 +285,6 @@ def _padded(found: Found, k: int) -> Found:
         ratio=longer(found.ratio),
         coefficients=longer(found.coefficients.T).T,
         offset=longer(found.offset),
-        value_intervals=longer(found.value_intervals),
-        ratio_intervals=longer(found.ratio_intervals),
         result=result,
     )
 

@@ -276,4 +276,5 @@ def _warn_of(found: Found, *, asked: bool) -> None:
     if rank == 0:
         warn("All rows are alike to this kernel: every eigenvalue is 0, and so is every score.")
     elif asked and rank < k:
-        warn(f"The kernel matrix has {rank} positive eigenvalues: scores of the components beyond are 0.")
+        what = "The kernel matrix has" if found.approximation == "exact" else "Features of this rank have"
+        warn(f"{what} {rank} positive eigenvalues: scores of the components beyond are 0.")
