@@ -989,6 +989,8 @@ ESTIMATORS = {  # with as many numeric attributes as can be: fitted to X, or to 
     "SparsePCA, cardinality": lambda: princomp.SparsePCA(2, nonzeros=3, scale=True).fit(X),
     "SparsePCA, dictionary": lambda: princomp.SparsePCA(2, alpha=1.0, scale=True, random_state=0).fit(X),
     "SparseCCA": lambda: princomp.SparseCCA(2, alpha_x=0.05).fit(X, Y),
+    "KernelPCA": lambda: princomp.KernelPCA(2).fit(X),
+    "KernelPCA, landmarks": lambda: princomp.KernelPCA(2, approximation="nystroem", rank=9, random_state=0).fit(X),
 }
 
 
@@ -1081,7 +1083,8 @@ ODD_NUMBERS = (np.nan, np.inf, -np.inf, -1.0, 0.0, 1e300, -1e300)
 
 def scores_of(model):
     both = (X, Y) if isinstance(model, princomp.SparseCCA) else (X,)
-    scores = model.transform(*(each.astype(model.components_.dtype) for each in both))
+    precision = getattr(model, "components_", np.zeros(0)).dtype
+    scores = model.transform(*(each.astype(precision) for each in both))
     return np.hstack(scores) if isinstance(scores, tuple) else scores
 
 
@@ -1149,6 +1152,8 @@ HARD = {
     "SparsePCA, infinite ridge": lambda: princomp.SparsePCA(2, ridge=np.inf, alpha=0.1, random_state=0, max_iter=20),
     "SparsePCA, constrained": lambda: princomp.SparsePCA(2, bound=1.5),
     "SparseCCA": lambda: princomp.SparseCCA(1, max_iter=20),
+    "KernelPCA": lambda: princomp.KernelPCA(),
+    "KernelPCA, landmarks": lambda: princomp.KernelPCA(2, approximation="rpcholesky", random_state=0),
 }
 
 

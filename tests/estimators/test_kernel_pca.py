@@ -165,6 +165,17 @@ def test_intervals_hold_the_exact_eigenvalues(approximation, kernel):
         assert "landmarks, which leave" in str(found.certificate_)
 
 
+def test_intervals_of_components_that_the_features_do_not_have():
+    """Three landmarks have three features at the most; the exact matrix has more."""
+    exact = KernelPCA(5, gamma=0.1).fit(X)
+    with pytest.warns(UserWarning, match="Features of this rank have 3"):
+        found = KernelPCA(5, gamma=0.1, approximation="nystroem", landmarks=[0, 1, 2]).fit(X)
+    assert not found.eigenvalues_[3:].any()
+    assert (found.eigenvalue_intervals_[:, 0] <= exact.eigenvalues_).all()
+    assert (exact.eigenvalues_ <= found.eigenvalue_intervals_[:, 1]).all()
+    assert (exact.explained_variance_ratio_ <= found.ratio_intervals_[:, 1]).all()
+
+
 def test_fits_without_a_proof_have_no_intervals():
     for how in (
         {"approximation": None},
@@ -226,7 +237,7 @@ def test_none_is_all_positive_eigenvalues():
     assert KernelPCA(kernel="linear").fit(X).n_components_ == 4
     with pytest.warns(UserWarning, match="has 4 positive eigenvalues"):
         assert not KernelPCA(6, kernel="linear").fit(X).transform(NEW)[:, 4:].any()
-    with pytest.warns(UserWarning, match="has 4 positive eigenvalues"):
+    with pytest.warns(UserWarning, match="Features of this rank have 4 positive eigenvalues"):
         model = KernelPCA(6, kernel="linear", approximation="rpcholesky").fit(X)
     assert model.transform(NEW).shape == (15, 6)
 
@@ -252,6 +263,39 @@ def test_none_is_all_positive_eigenvalues():
 def test_refusals_say_what_to_do(how, rows, words):
     with pytest.raises(ValueError, match=words):
         KernelPCA(2, **how).fit(rows)
+
+
+@pytest.mark.parametrize("approximation", [None, "nystroem", "rpcholesky"])
+@pytest.mark.parametrize("size", [1e120, 1e170])
+def test_a_kernel_that_overflows_is_refused(approximation, size):
+    with pytest.raises(ValueError, match="is not finite: it overflows"):
+        KernelPCA(2, kernel="poly", gamma=1.0, approximation=approximation).fit(X * size)
+
+
+def test_a_function_that_gives_no_numbers_is_refused():
+    with pytest.raises(ValueError, match="or is NaN"):
+        KernelPCA(2, kernel=lambda x, y: np.nan).fit(X)
+
+
+def test_the_iteration_for_many_rows_calls_back_and_goes_on_from_its_checkpoint(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(600, 5))
+    seen = []
+    expected = KernelPCA(
+        3, gamma=0.1, random_state=0, tol=1e-9, callback=lambda state: seen.append(state.residual)
+    ).fit(rows)
+    assert len(seen) == len(expected.result_.history) > 1
+    assert expected.n_iter_ > 1
+
+    def interrupt(state):
+        if state.residual < seen[0]:
+            raise KeyboardInterrupt
+
+    again = KernelPCA(3, gamma=0.1, random_state=0, tol=1e-9, checkpoint=tmp_path / "state")
+    with pytest.raises(KeyboardInterrupt):
+        again.set_params(callback=interrupt).fit(rows)
+    assert (tmp_path / "state").exists()
+    again.set_params(callback=None).fit(rows)
+    np.testing.assert_allclose(again.eigenvalues_, expected.eigenvalues_, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "knn-rbf", "normalized-rbf", "cosine"])

@@ -131,6 +131,8 @@ def _of_matrix(rows: Rows, asked: Question) -> Found:
 
 def _of_spectrum(K: KernelMatrix, asked: Question) -> Found:
     """Return what the estimator keeps of an exact solution."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        _check_finite(K.taken_out if K.psd else float(np.abs(K.whole()).sum()), K.trace)
     how: dict[str, Any] = {"tol": asked.tol, "max_iter": asked.max_iter, "drive": asked.drive}
     found = exact.solve(K, asked.k, rng=asked.generator(), **how)
     V = K.project(found.V)
@@ -162,6 +164,9 @@ def _by_features(rows: Rows, kernel: Kernel, about: Array | None, approximation:
             f"{type(kernel).__name__}."
         )
     n = rows.shape[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        trace = float(rows.reduce(_own, kernel, about))
+    _check_finite(trace)
     rank = min(asked.rank or max(LEAST_RANK, RANK * (asked.k or 0)), n)
     features, basis = _features(rows, kernel, about, approximation, rank, asked)
     k = min(asked.k or features.width, features.width, n)
@@ -191,10 +196,10 @@ def _by_features(rows: Rows, kernel: Kernel, about: Array | None, approximation:
         about=about,
         negative=0.0 if kernel.psd else None,
     )
+    answer = _padded(answer, asked.k or 0)
     if isinstance(features, Nystroem):
-        trace = float(rows.reduce(_own, kernel, about))
         answer = _with_intervals(answer, total, trace, max(trace - total - n * answer.mean_square, 0.0))
-    return _padded(answer, asked.k or 0)
+    return answer
 
 
 def _features(
@@ -268,8 +273,8 @@ def _padded(found: Found, k: int) -> Found:
     if more <= 0:
         return found
 
-    def longer(array: Array | None) -> Any:
-        return None if array is None else np.concatenate([array, np.zeros((more, *array.shape[1:]))])
+    def longer(array: Array) -> Array:
+        return np.concatenate([array, np.zeros((more, *array.shape[1:]))])
 
     result = replace(
         found.result, value={"V": longer(found.result.value["V"].T).T, "values": longer(found.result.value["values"])}
@@ -280,10 +285,16 @@ def _padded(found: Found, k: int) -> Found:
         ratio=longer(found.ratio),
         coefficients=longer(found.coefficients.T).T,
         offset=longer(found.offset),
-        value_intervals=longer(found.value_intervals),
-        ratio_intervals=longer(found.ratio_intervals),
         result=result,
     )
+
+
+def _check_finite(*sums: float) -> None:
+    if not np.isfinite(sums).all():
+        raise ValueError(
+            "The kernel of these rows is not finite: it overflows, or is NaN. Divide X by a constant, or take a "
+            "smaller gamma, or degree."
+        )
 
 
 def _share(values: Array, total: float) -> Array:

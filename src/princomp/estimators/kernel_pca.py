@@ -5,7 +5,7 @@ from numbers import Integral
 from os import PathLike
 from typing import Any, ClassVar
 
-from princomp._kinds import NONNEGATIVE, SHARE, VARIANCE, Count, Kind, Number, Numbers, Of, Word
+from princomp._kinds import NONNEGATIVE, SHARE, SQUARABLE, VARIANCE, Count, Kind, Number, Numbers, Of, Word
 from princomp._typing import Array
 from princomp._warn import warn
 from princomp.data import Rows
@@ -114,12 +114,14 @@ class KernelPCA(Estimator):
         "gamma_": Number(NONNEGATIVE, or_none=True),
         "approximation_": Word(("exact", *APPROXIMATIONS)),
         "n_samples_": Count(2),
-        "_basis": Numbers("m p", or_none=True),  # training rows or landmarks; frequencies; None if the matrix was given
+        # F(x) has w entries: kernel values with the basis (training rows or landmarks; None if the matrix was given),
+        # or cosines and sines for a basis of frequencies.
+        "_basis": Numbers("m p", or_none=True),
         "_about": Numbers("p", or_none=True),
-        "_coefficients": Numbers("w k"),  # scores are F(x) times these, less
-        "_offset": Numbers("k"),
-        "_mean": Numbers("w"),  # F(x) times this is the mean of the kernel with the training rows, or the trivial part
-        "_mean_square": Number(),  # of the training rows' mean
+        "_coefficients": Numbers("w k", SQUARABLE),  # scores are F(x) times these, less the offset
+        "_offset": Numbers("k", SQUARABLE),
+        "_mean": Numbers("w", SQUARABLE),  # F(x) times this is the mean of k(x, x_i), or the trivial score
+        "_mean_square": Number(),  # of k(x_i, x_j), over all training rows
     }
 
     def __init__(
@@ -274,4 +276,5 @@ def _warn_of(found: Found, *, asked: bool) -> None:
     if rank == 0:
         warn("All rows are alike to this kernel: every eigenvalue is 0, and so is every score.")
     elif asked and rank < k:
-        warn(f"The kernel matrix has {rank} positive eigenvalues: scores of the components beyond are 0.")
+        what = "The kernel matrix has" if found.approximation == "exact" else "Features of this rank have"
+        warn(f"{what} {rank} positive eigenvalues: scores of the components beyond are 0.")
