@@ -415,7 +415,7 @@ def test_options_of_another_method_are_refused(wine):
     for option in ("--other", "--groups"):
         done = princomp("fit", "wine.csv", option, "3", "-o", "refused", cwd=folder)
         assert done.returncode == 2
-        assert "is not an option of the method pca." in done.stderr
+        assert f"{option} is not an option of the method pca. Add --method" in done.stderr
 
 
 @pytest.mark.parametrize("choice", ["ard", "bic", "held-out"])

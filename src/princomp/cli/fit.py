@@ -148,11 +148,13 @@ def limits(memory: int | None, n_jobs: int | None) -> Iterator[None]:
 
 def _parameters(ctx: click.Context, method: Method, options: Options) -> dict[str, Any]:
     """Return the parameters of the method's class; an option that another method has is refused."""
-    own = {str(option.name) for option in method.options}
-    every = {str(option.name) for each in methods().values() for option in (*each.options, *each.reading)}
-    for name in sorted(every - own - {str(option.name) for option in method.reading}):
-        if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"--{name.replace('_', '-')} is not an option of the method {method.name}.", ctx)
+    own = {option.name for option in (*method.options, *method.reading)}
+    for other in methods().values():
+        for option in (*other.options, *other.reading):
+            asked = ctx.get_parameter_source(str(option.name)) is not ParameterSource.DEFAULT
+            if asked and option.name not in own:
+                message = f"{option.opts[0]} is not an option of the method {method.name}. Add --method {other.name}?"
+                raise click.UsageError(message, ctx)
     k = options["components"]
     if not method.takes(k):
         raise click.UsageError(f"-k {k} is not for the method {method.name}, which takes {method.counts}.", ctx)
