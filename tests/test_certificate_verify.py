@@ -579,6 +579,7 @@ def three():
         {"residual": np.nan},
         {"proofs": ()},
         {"proofs": (None, None)},
+        {"proofs": np.array([1, 2])},
     ],
     ids=str,
 )

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from golden.make import as_given, facts, named
+from methods import METHODS
 from princomp import certificates
 from princomp.cli.app import cli
 from princomp.cli.exits import Failure
@@ -114,6 +115,10 @@ def test_inspect_shows_them_and_obeys_none_of_their_names(file):
 
 
 # --- that there is one of each --------------------------------------------------------------------
+
+
+def test_there_is_one_of_each_method():
+    assert {re.sub(", | ", "-", name) for name in METHODS} <= {file.stem.removesuffix("-1") for file in FILES}
 
 
 def test_there_is_one_of_each_estimator_and_object():

@@ -18,7 +18,10 @@ class Manifold(Protocol):
         """Return a point of the manifold near A + D, for a tangent D."""
 
     def basis(self, A: Array) -> Array:
-        """Return matrices, stacked, that span what is normal at A: D is tangent if its product with each is zero."""
+        """Return matrices, stacked, that span what is normal at A: D is tangent if its product with each is zero.
+
+        There are none where every D is tangent.
+        """
 
 
 @dataclass(frozen=True)

@@ -410,6 +410,28 @@ def test_options_of_one_name_mean_what_their_method_says(monkeypatch):
     assert "3.0 is not in the range 0<=x<=1." in said("--size", "3", "--method", "other")
 
 
+def test_an_option_of_one_name_and_two_helps_is_otherwise_the_same():
+    from princomp.cli.fit import _one_option
+    from princomp.cli.methods import columns_option
+
+    pairs = [
+        lambda text: click.Option(["--robust"], is_flag=True, default=None, help=text),
+        lambda text: click.Option(["--center/--no-center"], default=None, help=text),
+        lambda text: click.Option(["--groups", "--n-clusters", "n_clusters"], type=int, help=text),
+        lambda text: columns_option("--include", text),
+    ]
+    both = [_one_option({"a": make("This"), "b": make("That")}) for make in pairs]
+
+    @click.command(params=both)
+    def show(**options):
+        click.echo(repr(options))
+
+    given = CliRunner().invoke(show, ["--robust", "--no-center", "--groups", "3", "--include", "x"]).output
+    assert given == "{'robust': True, 'center': False, 'n_clusters': 3, 'include': ['x']}\n"
+    with pytest.raises(ValueError, match=r"--size of a, b must be a flag, or several times, for all or none"):
+        _one_option({"a": click.Option(["--size"]), "b": click.Option(["--size"], is_flag=True)})
+
+
 def test_options_of_another_method_are_refused(wine):
     folder, _ = wine
     for option in ("--other", "--groups"):

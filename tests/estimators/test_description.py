@@ -141,6 +141,12 @@ def test_loadings_as_a_file():
     np.testing.assert_array_equal(found["component_1"], [*cca.x_weights_[:, 0], *cca.y_weights_[:, 0]])
 
 
+def test_how_it_was_computed_is_said_first():
+    assert describe(fitted("sparse, regression")[0]).computation[0].startswith("Formulation “regression”, ")
+    assert describe(fitted("pca, eigh")[0]).computation[0] == "Solver “eigh”, 1 step."
+    assert describe(fitted("kernel, exact")[0]).computation[0].startswith("Approximation “exact”, ")
+
+
 def test_numbers_for_programs_are_json():
     for name in CASES:
         facts = describe(fitted(name)[0]).facts

@@ -14,6 +14,9 @@ ONE = [clone(method.make()).set_params(n_components=1, **method.one_feature) for
 FORMS = [  # other parameters that decide what is computed
     PCA(),
     PCA(0.9),
+    PCA(solver="eigh"),
+    PCA(solver="krylov"),
+    PCA(solver="optimize"),
     PCA(1, solver="optimize", penalty=L1(0.1)),
     PCA(scale=True),
     PCA(whiten=True),
@@ -25,6 +28,7 @@ FORMS = [  # other parameters that decide what is computed
     ProbabilisticPCA(),
     ProbabilisticPCA("ard", random_state=0),
     ProbabilisticPCAMixture(),
+    ProbabilisticPCAMixture(1, n_clusters=3),
     SparseCCA(),
     KernelPCA(),
     KernelPCA(1, kernel="linear"),

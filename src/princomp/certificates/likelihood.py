@@ -62,7 +62,7 @@ def step_gain(
     ``expect(model)`` returns what the M-step needs, and the log-likelihood of the model, by a pass over the rows;
     ``maximise(what the E-step found, model)`` the model after the step. Where there is a slope the step gains, so that
     none is left where it gains nothing. It is no bound: a slope along which steps are short gains little each time, and
-    a saddle gains nothing.
+    a saddle gains nothing. ``cells`` are observed; the answer is at least 0.
 
     Examples
     --------

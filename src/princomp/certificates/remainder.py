@@ -5,7 +5,7 @@ With x a component of unit length, S what it was found on, y = Sx and c = x'Sx, 
 ============  ==========================================  ==========================================================
 schur         S - y y' / c                                what X leaves when regressed on the score X x
 hotelling     S - c x x'                                  may have negative eigenvalues: x is no eigenvector of S
-projection    (I - x x') S (I - x x')
+projection    (I - x x') S (I - x x')                     that of PMD: of the data, X - X x x'
 generalised   (I - q q') S (I - q q')                     q = x less its part in the q's before it, of unit length
 ============  ==========================================  ==========================================================
 

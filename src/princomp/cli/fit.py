@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,9 +62,16 @@ def _one_option(by_method: dict[str, click.Option]) -> click.Option:
     first, *others = by_method.values()
     if all(option is first for option in others):
         return first
-    meanings = " ".join(f"{method}: {option.help}" for method, option in by_method.items())
-    one_type = len({repr(option.type) for option in by_method.values()}) == 1
-    return click.Option(first.opts, type=first.type if one_type else str, help=meanings)
+    for option in others:  # else nobody could tell how many words follow it
+        if (option.is_flag, option.multiple, option.opts) != (first.is_flag, first.multiple, first.opts):
+            raise ValueError(
+                f"{first.opts[0]} of {', '.join(by_method)} must be a flag, or several times, for all or none"
+            )
+    one = copy(first)
+    one.help = " ".join(f"{method}: {option.help}" for method, option in by_method.items())
+    if len({repr(option.type) for option in by_method.values()}) > 1:
+        one.type = click.STRING
+    return one
 
 
 @click.command()

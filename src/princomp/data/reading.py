@@ -107,15 +107,17 @@ class Spooled:
     def __init__(self, stream: Any, name: str, kept: int) -> None:
         self.name = name
         self._file = tempfile.SpooledTemporaryFile(kept, dir=spill_folder())  # noqa: SIM115  closed with us
-        block = b"-"
-        while block:
-            with naming(name):
-                block = stream.read(2**20)
-            if not isinstance(block, bytes):
-                raise DataError(f"{name} gives text, not bytes: open it in binary mode ('rb').")
+        while block := self._next(stream):
             self._file.write(block)
         if not self._file.tell():
             raise DataError(f"{name} is empty.")
+
+    def _next(self, stream: Any) -> bytes:
+        with naming(self.name):
+            block = stream.read(2**20)
+        if not isinstance(block, bytes):
+            raise DataError(f"{self.name} gives text, not bytes: open it in binary mode ('rb').")
+        return block
 
     @contextmanager
     def open(self) -> Iterator[Any]:

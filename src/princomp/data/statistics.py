@@ -45,11 +45,11 @@ class Moments:
     @classmethod
     def of(cls, n: int, mean: Array, times: Any, weighted: Array, squares: Array, product: Any, tiles: bool) -> Moments:
         """Make moments of squares in any of the three forms: a number, by column, a matrix (and its ``product``)."""
+        by_column = np.diag(squares) if squares.ndim == 2 else squares
+        signature = Signature.about(mean * times, weighted, by_column, n)
         if squares.ndim == 2:
-            known = (np.diag(squares), squares, squares @ trial_vector(len(mean)) - product)
-            signature = Signature.about(mean * times, weighted, known[0], n)
-            return cls(n, mean, float(np.trace(squares)), signature, *known, tiles)
-        signature = Signature.about(mean * times, weighted, squares, n)
+            discrepancy = squares @ trial_vector(len(mean)) - product
+            return cls(n, mean, float(np.trace(squares)), signature, by_column, squares, discrepancy, tiles)
         return cls(n, mean, float(squares.sum()), signature, squares if squares.ndim else None, dense_tiles=tiles)
 
     @property

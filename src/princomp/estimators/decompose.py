@@ -112,9 +112,10 @@ def decompose(
     )
     if spectrum is None:
         spectrum = SOLVERS[solver](problem) if found.total > 0 else _nothing_varies(solver, problem)
-    drowned = np.max(spectrum.certificate.details.get("known", 0.0)) > tol  # in the rounding of the leading component
-    if all_digits and spectrum.solver == "eigh" and drowned:
-        spectrum = _with_all_digits(problem)
+    if all_digits and spectrum.solver == "eigh":
+        known = spectrum.certificate.details.get("known", 0.0)
+        if np.max(known) > tol:  # some drown in the rounding of the leading component
+            spectrum = _with_all_digits(problem)
     return replace(spectrum, count=n, freedom=n - 1.0, mean=found.mean, scale=found.scale, unit=found.unit)
 
 

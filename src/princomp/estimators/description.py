@@ -234,7 +234,9 @@ def usual_description(estimator: Any, **facts: Any) -> Description:
     counts += [] if k is None else [("components", count(k))]
     sections: list[Table | Loadings | Literal["scores"]] = ["scores"]
     lines: tuple[Column, ...] = () if k is None else (Column("component", np.arange(1, k + 1), "count"),)
+    summary = ""
     if variance is not None and ratio is not None and len(ratio):
+        summary = _held(ratio)
         counts.append(("of the variance", percent(float(np.sum(ratio, dtype=np.float64)))))
         table, lines = _variances(variance, ratio)
         sections.insert(0, table)
@@ -245,7 +247,7 @@ def usual_description(estimator: Any, **facts: Any) -> Description:
     return replace(
         found,
         counts=tuple(counts),
-        summary=_held(ratio) if len(lines) > 1 else "",
+        summary=summary,
         notes=_arbitrary(getattr(estimator, "n_components_", None), getattr(estimator, "rank_", None)),
         sections=tuple(sections),
         lines=lines,
@@ -362,12 +364,14 @@ def _arbitrary(k: int | None, rank: int | None) -> tuple[str, ...]:
 
 def _computation(estimator: Any, steps: Any, status: Status | None) -> tuple[str, ...]:
     """Return sentences on how the answer was found."""
-    sentences = []
-    for what in ("formulation", "solver", "method"):
-        if (name := getattr(estimator, f"{what}_", None)) is not None:
-            taken = f", {count(int(steps), 'step')}" if isinstance(steps, Integral) else ""
-            sentences.append(f"{what.capitalize()} “{name}”{taken}.")
-    return (*sentences, *(() if status is None else (str(status),)))
+    found = {
+        what: getattr(estimator, f"{what}_", None) for what in ("formulation", "approximation", "solver", "method")
+    }
+    ways = [f"{what} “{name}”" for what, name in found.items() if name is not None]
+    if ways and isinstance(steps, Integral):
+        ways.append(count(int(steps), "step"))
+    sentence = ", ".join(ways)
+    return (*([f"{sentence[0].upper()}{sentence[1:]}."] if ways else []), *(() if status is None else (str(status),)))
 
 
 def _parameters(estimator: Any) -> tuple[Parameter, ...]:

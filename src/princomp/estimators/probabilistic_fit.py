@@ -47,7 +47,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class ModelAsked:
+class ModelProblem:
     """What to fit."""
 
     rows: Rows
@@ -82,12 +82,12 @@ class ModelFound(NamedTuple):
     scale: Array | None = None  # (p,) what columns are divided by; mean and likelihood are those of X all the same
 
 
-def fit(problem: ModelAsked) -> ModelFound:
+def fit(problem: ModelProblem) -> ModelFound:
     """Return the model of largest likelihood."""
     return _fit_scaled(problem) if problem.scale else _fit(problem)
 
 
-def _fit(problem: ModelAsked) -> ModelFound:
+def _fit(problem: ModelProblem) -> ModelFound:
     missing, asked, method = statistics.has_nan(problem.rows), problem.asked, problem.method
     if missing and method == "closed-form":
         raise ValueError('X has missing cells (NaN), for which there is no closed form: use method="em" or "auto".')
@@ -124,7 +124,7 @@ def fit_covariance(covariance: Covariance, asked: Asked, tol: float, *, scale: b
 # Columns divided by their standard deviations, with likelihoods of the columns as they are
 
 
-def _fit_scaled(problem: ModelAsked) -> ModelFound:
+def _fit_scaled(problem: ModelProblem) -> ModelFound:
     """Return the model of the divided rows.
 
     The scale is the standard deviation (divisor n) of the observed cells of a column, 1 if they are all equal.
@@ -156,7 +156,7 @@ def _as_of_data(found: ModelFound, shift: Array, scale: Array, logarithms: float
 # Closed form
 
 
-def _closed_form(problem: ModelAsked) -> ModelFound:
+def _closed_form(problem: ModelProblem) -> ModelFound:
     rows, asked = problem.rows, problem.asked
     k = asked.k if asked.choice is None else min(rows.shape)
     if problem.weight is None:
@@ -181,7 +181,7 @@ def _closed_form(problem: ModelAsked) -> ModelFound:
     return _of_spectrum(spectrum, rows.shape[0], count, asked)
 
 
-def _weighted(problem: ModelAsked, k: int) -> tuple[Spectrum, float]:
+def _weighted(problem: ModelProblem, k: int) -> tuple[Spectrum, float]:
     """Return the spectrum of rows with weights, and the sum of these."""
     data = observed(problem.rows, problem.weight, problem.names)
     X, weight, moments = data.around(), np.asarray(data.weight), data.moments
@@ -313,7 +313,7 @@ def check_variance(total: float, in_units: float, dtype: Any) -> None:
         raise ValueError(f"The variance of X is too small for {dtype}. Multiply X by a constant first{other}.")
 
 
-def _chosen_by_em(problem: ModelAsked, data: Data, most: int) -> int:
+def _chosen_by_em(problem: ModelProblem, data: Data, most: int) -> int:
     """Return how many components to fit."""
     limits: dict[str, Any] = {"tol": max(problem.tol, CHOICE_TOL), "max_iter": problem.max_iter}
     choice = problem.asked.choice
@@ -329,7 +329,7 @@ def _chosen_by_em(problem: ModelAsked, data: Data, most: int) -> int:
     return problem.asked.k
 
 
-def _starts(problem: ModelAsked, data: Data) -> int:
+def _starts(problem: ModelProblem, data: Data) -> int:
     """Return how many starts to make: the number asked for, or a few where cells are too few for one to be enough."""
     if problem.n_init is not None:
         return problem.n_init
@@ -351,7 +351,7 @@ def of_data(result: Result, logarithms: float) -> Result:
     )
 
 
-def _by_em(problem: ModelAsked, data: Data) -> ModelFound:
+def _by_em(problem: ModelProblem, data: Data) -> ModelFound:
     p, k = problem.rows.shape[1], problem.asked.k
     # Sums for each pair of components and each feature, in a few copies.
     budget.require(16.0 * p * k * (k + 1), f"EM with {p} features and {k} components", "Take fewer components.")

@@ -21,8 +21,8 @@ from princomp.estimators.probabilistic_fit import (
     CHOICES,
     MOST,
     Asked,
-    ModelAsked,
     ModelFound,
+    ModelProblem,
     check_variance,
     fit,
     fit_covariance,
@@ -177,7 +177,7 @@ class ProbabilisticPCA(CellDensity, Projection):
         rows = self._open(X, reset=True, least_rows=2)
         asked = self._check_parameters(*rows.shape)
         weight = checked_weight(sample_weight, rows.shape[0])
-        problem = ModelAsked(
+        problem = ModelProblem(
             rows=rows,
             weight=weight,
             asked=asked,

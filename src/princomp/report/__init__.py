@@ -82,7 +82,18 @@ def write(
     >>> folder.cleanup()
     """
     template()  # complains about what is missing, before the work begins
-    content = collect(estimator, X, y, title, labels, label_name, sample_names, scores, notes, source)
+    content = collect(
+        estimator,
+        X,
+        y,
+        title=title,
+        labels=labels,
+        label_name=label_name,
+        sample_names=sample_names,
+        scores=scores,
+        notes=notes,
+        source=source,
+    )
     page = render(content).encode()
     with atomic_file(path) as file:
         file.write(page)

@@ -130,6 +130,7 @@ def collect(
     estimator: Any,
     X: Any,
     y: Any = None,
+    *,
     title: str | None = None,
     labels: Any = None,
     label_name: str | None = None,
