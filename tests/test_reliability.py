@@ -1085,6 +1085,21 @@ MATRICES = st.one_of(
 )
 
 
+@pytest.mark.parametrize("solver", ["eigh", "svd", "krylov"])
+def test_F12_the_mean_of_the_smallest_numbers_is_rounded(solver):
+    """It is 0 or the number itself: variances are about the one that is taken off, and add up to all."""
+    X = np.zeros((2, 3))
+    X[0, 0] = 5e-324
+    with only_user_warnings():
+        assert PCA(2, solver=solver, random_state=0).fit(X).explained_variance_ratio_.tolist() == [1.0, 0.0]
+        X[0, 1] = 1e-310
+        assert PCA(2, solver=solver, random_state=0).fit(X).rank_ == 1
+        X[:, 2] = 1.0  # whose rounding is larger than all that varies
+        found = PCA(2, solver=solver, random_state=0).fit(X)
+    assert found.explained_variance_ratio_[0] == pytest.approx(1.0)
+    assert np.isfinite(found.certificate_.details["floor"]).all()
+
+
 def check_invariants(X, solver):
     """What holds for every matrix of finite numbers, however odd."""
     n, p = X.shape

@@ -33,6 +33,7 @@ from princomp.result import Certificate
 # graded and tied matrices of sides 5 to 3000, by products with X and by a matrix.
 ROUNDING = 4.0
 MATRIX_ROUNDING = 12.0
+NOTHING_KNOWN = 1e200  # a floor as high as this, in units in which data spread by about 1, need not be higher
 
 
 @dataclass(frozen=True)
@@ -130,8 +131,11 @@ def floor_of_data(X: Centered, values: Array) -> Array:
     distance = ROUNDING * np.finfo(float).eps * largest
     floor: Array = 2 * np.sqrt(np.maximum(values, 0.0)) * distance + distance**2
     if X.mean is not None:
-        rounded = np.finfo(float).eps * X.mean * (1.0 if X.factor is None else X.factor)
-        floor = floor + X.shape[0] * float(rounded @ rounded)
+        numbers = np.finfo(float)
+        with np.errstate(over="ignore"):
+            rounded = np.maximum(numbers.eps * np.abs(X.mean), numbers.smallest_subnormal)
+            rounded *= 1.0 if X.factor is None else X.factor
+            floor = np.minimum(floor + X.shape[0] * float(rounded @ rounded), NOTHING_KNOWN)
     return floor
 
 

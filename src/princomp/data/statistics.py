@@ -27,6 +27,9 @@ SHIFT_CELLS = 2**18
 # The mean may be this many standard deviations from the shift before a second pass about the mean itself is made:
 # the digits lost go with the square.
 SHIFT_TOLERANCE = 10.0
+# Share of the squares about the mean from which on it counts that the mean is rounded: that of numbers near 5e-324, or
+# of data 1e16 times as far from zero as they spread.
+COARSE = 0.01
 
 
 @dataclass(frozen=True)
@@ -237,10 +240,19 @@ def moments(
         lost = n * distance**2
         squares = squares - (np.outer(n * distance, distance) if scatter else lost if by_column else lost.sum())
         # About the mean as it was rounded, which is what later passes subtract.
-        weighted = weighted - total_weight(n) * ((mean - about) * times)
+        moved = (mean - about) * times
+        weighted = weighted - total_weight(n) * moved
         if product is not None:
             product = product - n * distance * (distance @ trial_vector(p))
         found = Moments.of(n, mean, times, weighted, squares, product, dense_tiles)
+        rounded = distance - moved
+        if n * float(rounded @ rounded) > COARSE * found.total:
+            squares = squares + (
+                np.outer(n * rounded, rounded) if scatter else n * rounded**2 if by_column else n * (rounded @ rounded)
+            )
+            if product is not None:
+                product = product + n * rounded * (rounded @ trial_vector(p))
+            found = Moments.of(n, mean, times, weighted, squares, product, dense_tiles)
         if not (np.isfinite(mean).all() and np.isfinite(found.total)):
             return found
         again: dict[str, Any] = {}

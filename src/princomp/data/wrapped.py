@@ -133,12 +133,12 @@ class _Mapped(Wrapped):
 
     def reduce(self, fn: Callable[..., Any], *state: Any, combine: Callable[[Any, Any], Any] = add, **how: Any) -> Any:
         """Return the sum of ``fn`` over pieces (see `Rows.reduce`)."""
-        given = (*self._how, self.shape[1], fn, combine)
+        given = (self.shape[1], *self._how, fn, combine)
         return self._rows.reduce(_reduce_pieces, given, *state, combine=combine, **how)
 
     def map(self, fn: Callable[..., Any], *state: Any, **outputs: Any) -> Any:
         """Return ``fn`` of pieces, one after the other (see `Rows.map`); one array, dense."""
-        return self._rows.map(map_pieces, (*self._how, self.shape[1], fn), *state, **outputs)
+        return self._rows.map(map_pieces, (self.shape[1], *self._how, fn), *state, **outputs)
 
 
 def _whole(block: Any, rows: slice, fn: Callable[..., Array], how: tuple[Any, ...]) -> tuple[Array, slice]:
@@ -153,7 +153,7 @@ def _pieces(block: Any, rows: slice, make: Any, how: Any, width: int) -> Iterato
 
 
 def _reduce_pieces(block: Any, rows: slice, given: Any, *state: Any) -> Any:
-    make, how, width, fn, combine = given
+    width, make, how, fn, combine = given
     pieces = _pieces(block, rows, make, how, width)
     total = fn(*next(pieces), *state)
     for piece in pieces:
@@ -162,6 +162,9 @@ def _reduce_pieces(block: Any, rows: slice, given: Any, *state: Any) -> Any:
 
 
 def map_pieces(block: Any, rows: slice, given: Any, *state: Any) -> Array:
-    """Return ``fn(piece, rows, *state)`` of what ``make`` makes of a block, ``given`` = (make, how, width, fn)."""
-    make, how, width, fn = given
+    """Return ``fn(piece, rows, *state)`` of what ``make`` makes of a block, ``given`` = (width, make, how, fn).
+
+    The number comes first: Dask, before 2025.4, calls a tuple that begins with something callable.
+    """
+    width, make, how, fn = given
     return np.concatenate([fn(*piece, *state) for piece in _pieces(block, rows, make, how, width)])

@@ -116,7 +116,8 @@ def decompose(
         known = spectrum.certificate.details.get("known", 0.0)
         if np.max(known) > tol:  # some drown in the rounding of the leading component
             spectrum = _with_all_digits(problem)
-    return replace(spectrum, count=n, freedom=n - 1.0, mean=found.mean, scale=found.scale, unit=found.unit)
+    known = {"mean": found.mean, "scale": found.scale, "unit": found.unit}
+    return replace(spectrum, count=n, freedom=n - 1.0, centred=center, **known)
 
 
 def _with_all_digits(problem: Eigenproblem) -> Spectrum:

@@ -252,7 +252,7 @@ class KernelPCA(Estimator):
     def _of_features(self, rows: Rows, fn: Callable[..., Array], *state: Any, width: int, own: bool = False) -> Any:
         """Return ``fn(features, rows, *state)`` of each row, its own kernel value after the features if asked for."""
         features = Features(self._map(), self.kernel_ if own else None, self._about)
-        given = (features, (), len(self._coefficients), fn)
+        given = (len(self._coefficients), features, (), fn)
         return self._finite(rows, rows.map(map_pieces, given, *state, width=width, dtype=rows.dtype))
 
     def _map(self) -> Callable[[Any], Array]:

@@ -30,6 +30,7 @@ class Spectrum:
     mean: Array = field(default_factory=lambda: np.zeros(0))  # (p,)
     scale: Array | None = None  # (p,)
     unit: float = 1.0  # X was multiplied by this
+    centred: bool = False
 
     @property
     def variances(self) -> Array:
@@ -58,7 +59,9 @@ class Spectrum:
         if len(self.values) == 0 or self.values[0] <= 0:
             return 0
         bound = max(self.count, len(self.V)) * np.finfo(np.float64).eps
-        return int((self.values > self.values[0] * (bound if self.solver == "eigh" else bound**2)).sum())
+        above = int((self.values > self.values[0] * (bound if self.solver == "eigh" else bound**2)).sum())
+        # A mean that is rounded, as that of numbers near 5e-324 is, leaves more.
+        return min(above, self.count - 1) if self.centred else above
 
     @property
     def noise_variance(self) -> float:
