@@ -523,6 +523,7 @@ def test_sentences(S, proof):
     assert "no other among components that include feature 2, without feature 19 exceeds" in str(proof)
     assert "proved to be the largest" in str(prove(np.diag([3.0, 2.0, 1.0]), 1, support=[0]))
     assert proof.gap == pytest.approx((proof.upper - proof.lower) / proof.upper)
+    assert f"at most {100 * (1 - proof.lower / proof.upper):.2g} % are missing" in str(proof)
     assert restriction(range(6), [], False, False) == "that include features 0, 1, 2, 3, 4 and 5"
     assert restriction(range(7), [], False, False) == "that include features 0, 1, 2, 3, 4 and 2 others"
 
@@ -617,6 +618,46 @@ def test_a_feature_is_not_forced_in_and_out():
     proof = prove(S, 3, support=[0, 1], include=[0], exclude=[3], groups=groups)
     assert verify(S, proof)
     assert not verify(S, replace(proof, exclude=(3, 0)))
+    other = prove(S, 3, support=[1], include=[1], exclude=[0], groups=groups)  # of whose group one is left
+    assert verify(S, other)
+    assert "in and out" in str(verify(S, replace(other, include=(0,))))
+
+
+def test_a_component_without_what_is_forced_in_is_not_the_one_that_was_proved(S):
+    """It is better than the best one with it, so that no bound is in its way."""
+    best, forced = prove(S, 2, support=[0, 1]), prove(S, 2, support=[0, 1], include=[0])
+    assert best.lower > forced.upper
+    assert 0 not in best.support
+    assert verify(S, forced)
+    claim = replace(forced, vector=best.vector, support=best.support, lower=best.lower, upper=best.lower)
+    assert "lacks a feature" in str(verify(S, claim))
+
+
+@pytest.mark.parametrize("groups", [None, tuple(range(9))[::-1], tuple(LABELS)], ids=["features", "labels", "groups"])
+@pytest.mark.parametrize("kind", [Kind.ROWS, Kind.TRACE, Kind.EIGENVALUE])
+def test_a_feature_that_is_forced_out_takes_no_part_in_a_bound(kind, groups):
+    """Feature 4, which has all the variance there is, may as well not be there."""
+    X = np.random.default_rng(5).standard_normal((12, 9)) * np.where(np.arange(9) == 4, 100.0, 1.0)
+    S = X.T @ X
+    tree = Leaves(*(np.array([number]) for number in (-1, -1, -1, int(kind), -1, 0.0)))
+    claim = CardinalityCertificate(0.0, 0.0, np.eye(9)[0], (0,), 3, tree, exclude=(4,), groups=groups)
+    bounds = []
+    for given in (S, S * (np.arange(9) != 4) * (np.arange(9) != 4)[:, None]):
+        known = UnitMatrix(given, claim, False)
+        free = np.unique(known.unit_of[known.allowed])
+        bounds.append(leaf_bound(known, tree, 0, np.zeros(0, dtype=int), free))
+    assert bounds[0] == pytest.approx(bounds[1], rel=1e-9)
+    assert bounds[0] < 1000
+
+
+@pytest.mark.parametrize("groups", [[1, 2, 3, 0], ["d", "c", "b", "a"]], ids=["turned", "reversed"])
+def test_groups_of_one_feature_each_may_have_any_labels(groups):
+    S = np.diag([1.0, 5.0, 4.0, 3.0]) + 0.1
+    for support, how in (([0], {"include": [0]}), ([0, 2], {"exclude": [1]})):
+        found, plain = prove(S, 2, support=support, groups=groups, **how), prove(S, 2, support=support, **how)
+        assert found.support == plain.support
+        assert (found.lower, found.upper) == (plain.lower, plain.upper)
+        assert verify(S, found)
 
 
 def test_rounding_is_no_excuse(S, proof):
@@ -727,6 +768,8 @@ def test_nothing_left_must_be_so():
     assert verify(S, c)
     assert not verify(np.diag([3.0, 2.0, 1e-9]), c)
     assert not verify(S, replace(c, upper=np.array([3.0, 2.0, 0.0])))
+    assert not verify(S, replace(c, lower=np.array([3.0, 2.0, 1e-3])))
+    assert not verify(S, replace(c, features=[1, 1, 0]))
     assert not verify(S, replace(c, proofs=(c.proofs[0], None, None)))
 
 

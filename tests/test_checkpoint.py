@@ -147,6 +147,15 @@ def test_long_arrays_among_the_parameters_are_looked_at_in_the_middle_too(tmp_pa
     assert_refused(model.set_params(groups=np.where(groups == 300, 299, groups)), X)
 
 
+@pytest.mark.parametrize("name", MISSING_TAKEN)
+def test_one_offset_more_is_refused_where_cells_are_missing_elsewhere(model):
+    X = data()
+    X[::7, 2] = np.nan
+    interrupt(model, X)
+    X[:, 4] += 1e-6
+    assert_refused(model, X)
+
+
 # --- the same data --------------------------------------------------------------------------------
 
 
@@ -165,6 +174,16 @@ def test_the_same_data_in_other_blocks_go_on(name, model, size):
     which = "components_" if hasattr(direct, "components_") else "weights_"
     scale = np.abs(getattr(direct, which)).max()
     assert np.allclose(getattr(resumed, which), getattr(direct, which), atol=1e-3 * scale)
+
+
+def test_a_generator_that_is_another_object_goes_on(tmp_path):
+    """As it is in another process; it prints its address."""
+    path, seeds = tmp_path / "state.npz", [np.random.RandomState(0) for _ in range(2)]
+    with pytest.raises(Interrupted):
+        PCA(3, solver="krylov", checkpoint=path, random_state=seeds[0], callback=raise_interrupted).fit(data())
+    assert path.exists()
+    PCA(3, solver="krylov", checkpoint=path, random_state=seeds[1]).fit(data())
+    assert not path.exists()
 
 
 # --- damaged files --------------------------------------------------------------------------------
@@ -195,6 +214,16 @@ def test_a_checkpoint_whose_arrays_are_damaged_cannot_be_read(model, damage):
         np.savez(path, **damaged)
         with pytest.raises(ValueError, match=r"state\.npz cannot be read .*Delete it to start afresh"):
             clone(model).fit(*arguments(model, X))
+
+
+def test_a_checkpoint_without_its_checksum_cannot_be_read(tmp_path):
+    model = clone(FITS["krylov"]).set_params(checkpoint=tmp_path / "state.npz", random_state=0)
+    interrupt(model, data())
+    with np.load(model.checkpoint) as file:
+        rest = {name: array for name, array in file.items() if name != "_checksum"}
+    np.savez(model.checkpoint, **rest)
+    with pytest.raises(ValueError, match=r"state\.npz cannot be read .*not those that were saved"):
+        clone(model).fit(data())
 
 
 # --- where there is no place for one --------------------------------------------------------------

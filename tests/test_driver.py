@@ -1,5 +1,7 @@
 """The driver of all iterative methods: why a run ended, by code; `tol=0`; what is on disk while it runs."""
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -63,6 +65,15 @@ def test_an_answer_that_is_worse_than_its_solver_said_has_made_no_progress():
     with pytest.warns(ConvergenceWarning, match="residual of the answer is 1.0e-03, above tol 1e-06"):
         found = measured(said, 1e-3)
     assert found.status.code == "no progress"
+
+
+@pytest.mark.parametrize("max_iter", [7, 8, 9])
+def test_the_accuracy_that_may_be_accepted_is_one_that_was_reached(max_iter):
+    """It is told with one digit: that of 1/7 would be too small."""
+    with pytest.warns(ConvergenceWarning, match="accept this accuracy") as told:
+        run(steps, BEGIN, tol=1e-3, max_iter=max_iter)
+    advised = float(re.search(r"with tol=(.*)\.$", str(told[0].message))[1])
+    assert run(steps, BEGIN, tol=advised, max_iter=max_iter).status.code == "converged"
 
 
 # --- tol = 0 ------------------------------------------------------------------------------------

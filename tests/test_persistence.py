@@ -759,6 +759,20 @@ def test_S3_members_that_overlap(path, observe):
     observe("S3", "members that overlap", "refused")
 
 
+def test_S3_a_member_that_goes_on_into_the_next(path, observe):
+    # both sizes that the directory tells of one reach to the end of another
+    whole = bytearray(path.read_bytes())
+    start = whole.index(b"PK\1\2")
+    entries = [i for i in range(start, len(whole)) if whole[i : i + 4] == b"PK\1\2"]
+    with zipfile.ZipFile(path) as archive:
+        one, other = archive.infolist()[3:5]
+    longer = other.header_offset + other.compress_size - one.header_offset
+    whole[entries[3] + 20 : entries[3] + 28] = 2 * longer.to_bytes(4, "little")
+    path.write_bytes(bytes(whole))
+    assert "overlaps" in refusal(path)
+    observe("S3", "a member that goes on into the next", "refused")
+
+
 @pytest.mark.parametrize(("place", "value"), [(8, 1), (10, 12), (10, 14), (10, 99)], ids=str)
 def test_S3_encrypted_or_oddly_compressed(place, value, path, observe):
     whole = bytearray(path.read_bytes())

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from helpers import data_with_spectrum
 from princomp import PCA, certificates
-from princomp.certificates import floor_of_data, principal_components
+from princomp.certificates import floor_of_data, principal_components, taken_off
 from princomp.certificates import left_out as left_out_module
 from princomp.data import Centered, as_rows, statistics
 
@@ -259,6 +259,7 @@ def test_what_is_left_out_may_be_larger_by_tol_and_rounding():
     assert left_out.dominated_by(1.0, tol=2e-3, floor=0.0)
     assert left_out.dominated_by(1.0, tol=0.0, floor=2e-3)
     assert not left_out.dominated_by(1.0, tol=5e-4, floor=4e-4)
+    assert left_out_module.LeftOut(1.4, 1.4).dominated_by(1.0, tol=0.5, floor=0.0)
 
 
 def test_a_probe_finds_what_was_left_out():
@@ -407,6 +408,13 @@ def test_a_rounded_mean_counts_in_every_row():
     X = Centered(as_rows(np.zeros((50, 2))), np.array([1e12, 0.0]))
     rounded = np.finfo(float).eps * 1e12
     assert floor_of_data(X, np.zeros(1))[0] == pytest.approx(50 * rounded**2)
+
+
+def test_a_mean_that_is_taken_off_sparse_scores_counts_in_every_row():
+    rows = as_rows(sp.csr_array((50, 2)))
+    assert taken_off(Centered(rows, np.array([3.0, 4.0]))) == 50 * 25
+    assert taken_off(Centered(rows, np.array([3.0, 4.0]), np.array([2.0, 0.5]))) == 50 * 40
+    assert taken_off(Centered(rows, np.array([3.0, 4.0]), dense_tiles=True)) == 0
 
 
 def test_the_order_of_components_is_not_trusted():

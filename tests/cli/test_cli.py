@@ -304,6 +304,14 @@ def test_a_label_that_was_asked_for_colours_a_mixture(people):
     assert 'aria-label="sex"' in page
 
 
+def test_the_first_text_column_of_twelve_values_at_the_most_colours_the_report(tmp_path):
+    lines = [f"{j},{j * j % 7},m{j % 13},l{j % 12},{'ab'[j % 2]}" for j in range(39)]
+    (tmp_path / "table.csv").write_text("\n".join(["a,b,thirteen,twelve,two", *lines]), encoding="utf-8")
+    run(tmp_path, "fit", "table.csv", "-k", 2)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert [f'aria-label="{name}"' in page for name in ("thirteen", "twelve", "two")] == [False, True, False]
+
+
 @pytest.fixture(scope="module")
 def two_sides(tmp_path_factory):
     """A folder with a table of genes and metabolites, and its data."""

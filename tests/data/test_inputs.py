@@ -6,10 +6,12 @@ import fractions
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
 import princomp
 from princomp import PCA, ProbabilisticPCA, SparseCCA, SparsePCA
+from princomp.data import Centered, as_rows, statistics
 from princomp.estimators import __all__ as ESTIMATORS
 
 ROWS = np.random.default_rng(0).standard_normal((30, 4))
@@ -94,6 +96,22 @@ def test_rows_of_different_lengths():
         PCA(1).fit([[1.0, 2.0], [3.0]])
 
 
+def test_entries_of_a_sparse_matrix_for_one_cell_add_up():
+    cells = np.repeat(np.tile(np.arange(4), 30), 2)
+    twice = sp.csr_array((np.repeat(ROWS.ravel() / 2, 2), cells, 8 * np.arange(31)), shape=ROWS.shape)
+    found, plain = PCA(2, scale=True).fit(twice), PCA(2, scale=True).fit(ROWS)
+    np.testing.assert_allclose(found.explained_variance_, plain.explained_variance_)
+    np.testing.assert_allclose(found.scale_, plain.scale_)
+    assert twice.nnz == 2 * ROWS.size  # it stays as it was given
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_what_is_neither_moved_nor_scaled_is_summed_in_double_precision_too(dtype):
+    X = (1.1 * np.random.default_rng(0).integers(-99, 99, (300, 4))).astype(dtype)
+    found, exact = statistics.scatter(Centered(as_rows(X))), X.astype(float)
+    np.testing.assert_allclose(found, exact.T @ exact, rtol=1e-12)
+
+
 def test_the_other_side_of_a_pair_is_checked_alike():
     with pytest.raises(TypeError, match="holds text"):
         SparseCCA(1).fit(ROWS, np.array(["1"] * len(ROWS), dtype=object))
@@ -101,6 +119,21 @@ def test_the_other_side_of_a_pair_is_checked_alike():
         SparseCCA(1).fit(ROWS, ROWS[:, 0] + 1j)
     with pytest.raises(TypeError, match="X is a generator"):
         SparseCCA(1).fit(ROWS, (row for row in ROWS))
+
+
+@pytest.mark.parametrize(
+    ("model", "missing", "advice"),
+    [
+        (PCA(2), 0.0, "Replace or drop those cells first"),
+        (ProbabilisticPCA(2), np.nan, "Replace those cells, by NaN if they are to count as missing"),
+    ],
+    ids=["PCA", "ProbabilisticPCA"],
+)
+def test_infinite_cells_may_be_made_missing_where_others_are(model, missing, advice):
+    X = ROWS.copy()
+    X[3, 2], X[7, 1] = -np.inf, missing
+    with pytest.raises(ValueError, match=rf"contains inf in column 2, in 1 row\(s\) of it. {advice}\."):
+        clone(model).fit(X)
 
 
 # --- columns too small to be divided by -----------------------------------------------------------

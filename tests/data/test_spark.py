@@ -315,6 +315,17 @@ def test_a_partition_that_is_longer_or_shorter_than_it_was_is_found_out(pa):
             lengths(rows)
 
 
+@pytest.mark.parametrize("by_pieces", [False, True])
+def test_partitions_that_are_gone_are_found_out(by_pieces, columns, monkeypatch):
+    rows = as_rows(columns.union(columns))
+    assert rows.shape == (600, 8)
+    rows._frame = as_rows(columns)._frame
+    if by_pieces:
+        monkeypatch.setattr(module, "GATHER_BYTES", 100)
+    with pytest.raises(ValueError, match="it has fewer partitions than it had"):
+        statistics.moments(rows, scatter=True, center=False)
+
+
 @pytest.mark.parametrize("what", ["cells", "rows"])
 def test_rows_that_change_are_found_out(what, spark):
     def anew(batches):

@@ -229,6 +229,12 @@ def test_several_lazy_answers_are_computed_in_one_go(X, stored, tmp_path):
     assert len(list(tmp_path.iterdir())) == 8  # a file for each call, of which there is one for each chunk
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_sparse_answer_has_the_precision_that_was_asked_for(dtype, X, stored):
+    answer = stored(X, "array").map(row_functions.positive_part, width=P, dtype=dtype, sparse=True)
+    assert answer.dtype == dtype
+
+
 def test_threads_may_finish_in_any_order(X):
     """Many small blocks on four threads: each part of the CSR answer lies where its rows are."""
     from threadpoolctl import threadpool_limits

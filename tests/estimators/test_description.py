@@ -153,6 +153,13 @@ def test_numbers_for_programs_are_json():
         assert json.loads(json.dumps(facts, allow_nan=False)) == facts
 
 
+@pytest.mark.parametrize(("k", "which"), [(4, "Component 4 is"), (5, "Components 4 to 5 are")])
+def test_components_beyond_the_rank_are_named(k, which):
+    with pytest.warns(UserWarning, match="rank 3"):
+        model = PCA(k).fit(X[:, :3] @ np.random.default_rng(1).normal(size=(3, 5)))
+    assert describe(model).notes == (f"The data have rank 3: {which} rounding, and arbitrary.",)
+
+
 def test_only_what_is_fitted_is_described():
     for function in (describe, lambda model: describe_scores(model, X)):
         with pytest.raises(NotFittedError):

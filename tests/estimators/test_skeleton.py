@@ -112,7 +112,11 @@ def test_integers_of_any_kind_will_do(kind):
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_limits_that_mean_nothing_are_refused_in_words(kind):
-    for limits, words in (({"max_iter": 0}, "max_iter must be an integer"), ({"tol": -1}, "tol must be a number")):
+    for limits, words in (
+        ({"max_iter": 0}, "max_iter must be an integer"),
+        ({"tol": -1}, "tol must be a number"),
+        ({"tol": np.nan}, "tol must be a number"),
+    ):
         with pytest.raises(ValueError, match=words):
             kind(1, **limits).fit(X, Y)
 

@@ -301,6 +301,23 @@ def test_a_component_that_is_there_twice_is_taken_away_once():
         assert more <= 2 * rounding
 
 
+def test_rounding_grows_with_the_square_of_what_a_component_is_regressed_with():
+    """Of a matrix of rank one nothing is left; but a component that holds a millionth of it takes that from afar."""
+    for seed in range(20):
+        w, u = np.linalg.qr(np.random.default_rng(seed).standard_normal((6, 2)))[0].T
+        left, rounding = remainder(np.outer(w, w), (u + 1e-3 * w)[:, None], "schur")
+        assert np.linalg.norm(left, 2) <= rounding <= 1e-6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_sign_of_a_component_changes_nothing_of_what_it_leaves(kind):
+    S, _ = problem("full", 0)
+    V = np.random.default_rng(0).standard_normal((len(S), 3)) + 1.0
+    (left, rounding), (other, as_much) = (remainder(S, V * signs, kind) for signs in ([1, 1, 1], [1, -1, 1]))
+    np.testing.assert_allclose(other, left, rtol=0, atol=rounding)
+    assert as_much == pytest.approx(rounding)
+
+
 def test_nothing_left_is_zero():
     x = np.array([3.0, -4.0, 0.0, 12.0, 1.0])
     for counts in (5, 0.9):

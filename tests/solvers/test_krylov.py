@@ -3,9 +3,19 @@
 import numpy as np
 import pytest
 
+from princomp import PCA
 from princomp.solvers import krylov
 
 EPS = np.finfo(np.float64).eps
+
+
+@pytest.mark.parametrize("size", [1e-25, 1e25])
+def test_what_single_precision_cannot_square_is_not_begun_in_it(size, monkeypatch):
+    monkeypatch.setattr(krylov, "ROUGH_CELLS", 0)
+    X = np.random.default_rng(0).standard_normal((90, 60))
+    found, usual = (PCA(3, solver="krylov", random_state=0).fit(times * X) for times in (size, 1.0))
+    np.testing.assert_allclose(found.explained_variance_ / size**2, usual.explained_variance_, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(found.components_), np.abs(usual.components_), atol=1e-4)
 
 
 @pytest.mark.parametrize("rank", [1, 3, 20])

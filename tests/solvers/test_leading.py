@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from princomp.certificates import Images
+from princomp.certificates import Images, images_by_product
 from princomp.result import run
 from princomp.solvers.extrapolation import MEMORY, anderson, remember
 from princomp.solvers.krylov import PATIENCE
@@ -83,6 +83,17 @@ def test_what_falls_short_says_so():
         found = fit(S, 3, tol=1e-12, max_iter=2)
     assert not found.certificate.holds
     assert not found.result.status
+
+
+def test_what_was_measured_has_the_last_word():
+    """An iteration that takes itself for converged has not, if a better product does not bear it out."""
+    S, _ = with_values(np.linspace(2, 1, 60))
+    wrong = S + 1e-4 * np.diag(np.linspace(-1, 1, 60))
+    measure = partial(images_by_product, lambda V: wrong @ V)
+    with pytest.warns(UserWarning, match="No step leads further.*Accept this accuracy with a larger tol"):
+        found = fit(Operator(lambda V: S @ V, 60, float(np.trace(S)), measure=measure), 3)
+    assert not found.certificate.holds
+    assert found.result.status.code == "no progress"
 
 
 def test_who_has_stopped_it_is_not_asked_again():

@@ -302,6 +302,7 @@ def test_rows_without_a_weight_do_not_count(weight, count):
     X, weights = low_rank(50, 8, 2), np.repeat([0.0, weight], [30, 20])
     data = data_of(X, weight=weights)
     assert data.rows_with_weight == 20
+    assert data.rows_by_cells().tolist() == np.bincount((~np.isnan(X[30:])).sum(axis=1), minlength=9).tolist()
     assert data.count == pytest.approx(count)
     assert data_of(X).rows_with_weight == data_of(X).count == 50
 
@@ -620,3 +621,23 @@ def test_the_best_start_is_the_answer():
     assert best - 1e-6 * data.moments.cells <= last.objective <= best
     assert float(data.sums(probabilistic_em.model_of(last.value)).log_likelihood) == pytest.approx(last.objective)
     assert (last.value["likelihoods"] <= best + 1e-9).all()
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_of_a_likelihood_without_a_bound_a_start_in_which_noise_is_left_is_kept(bounded):
+    """However large the likelihood of one that has collapsed is."""
+    data = data_of(low_rank(30, 7, 3))
+    noisy = probabilistic_starts.models(data, 2, 1, np.random.default_rng(0))[0]
+    collapsed = noisy._replace(noise=1e-12 * data.moments.variance)
+    for first, second in ((noisy, collapsed), (collapsed, noisy)):
+        objectives = [1e4 if each is collapsed else 5.0 for each in (first, second)]
+        value = {
+            **probabilistic_starts.start([first, second]),
+            **probabilistic_em.start(second),
+            "objective": np.array(objectives[1]),
+            "attempt": np.array(1),
+            "kept": first.flat(),
+            "kept_numbers": np.array([objectives[0], 0.0, 0.0, 1.0, 0.0]),
+        }
+        found = probabilistic_starts._kept(value, data, 1e-6, bounded)
+        assert bool(found) == ((second is collapsed) == bounded)

@@ -223,6 +223,12 @@ def test_as_many_starts_are_tried_as_asked_for_and_the_lowest_is_continued(n_ini
         assert sparse.result_.objective <= min(state.objective for state in tried)
 
 
+def test_what_several_starts_take_before_they_are_compared_is_no_iteration():
+    for n_init in (1, 3):
+        how = {"alpha": np.full(4, 0.3), "ridge": 0.1, "n_init": n_init, "rng": np.random.default_rng(0)}
+        assert regression.start(scatter.Matrix(PITPROPS), 4, **how)["iteration"] == 0
+
+
 def test_a_saddle_is_left_in_a_few_steps():
     X = random_data(60, 4800, seed=2)  # plain steps come to rest near a saddle here
     found = fit(scatter.of_array(X), 4, 0.2, 1.0, tol=1e-5)
