@@ -293,7 +293,7 @@ class Sigmoid(Kernel):
 
 @dataclass(frozen=True)
 class Function(Kernel):
-    """k(x, y) = callable(x, y, **params), called with two rows, each an array (p,).
+    """k(x, y) = ``callable(x, y, **params)``, called with two rows, each an array (p,).
 
     It must be symmetric. Whether it is positive semidefinite nobody knows, so that it is taken as if it were not.
 
