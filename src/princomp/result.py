@@ -148,7 +148,7 @@ def _residual(dominant: bool | None) -> str:
         return "It says how far the answer is from the conditions that a best answer fulfils; 0 is exact."
     return (
         "It is the largest error in the equation S v = λ v that defines a component v with variance λ (S is the "
-        "covariance matrix), relative to the largest variance: around 1e-15 is as exact as double precision gets."
+        "covariance matrix, or the kernel's), relative to λ: around 1e-15 is as exact as double precision gets."
     )
 
 
