@@ -54,6 +54,7 @@ class Operator:
     measure: Callable[[Array], certificates.Images] | None = None  # V (p, k) -> S V, V'SV; None: by a product
     in_single: Callable[[Array], Array] | None = None  # V (p, b) -> S V in single precision, for a beginning
     sparse: bool = False  # whether products with few vectors at a time are cheap
+    growth: float = krylov.GROWTH  # of the basis, between two looks at it
     to_vectors: Callable[[Array], Array] | None = None
     to_directions: Callable[[Array], Array] | None = None
 
@@ -164,7 +165,7 @@ def leading(
         begin = krylov.start(S.size, k, rng, rough=S.in_single is not None, sparse=S.sparse)
     else:
         begin = krylov.again(S.directions(start), np.zeros((S.size, 0)))
-    steps = partial(krylov.krylov, S.apply, k=k, total=S.trace, rough=S.in_single)
+    steps = partial(krylov.krylov, S.apply, k=k, total=S.trace, rough=S.in_single, growth=S.growth)
     seed, residual, captured, stale = int(rng.integers(2**31)), np.inf, 0.0, 0
     before: Result | None = None
     for attempt in range(ATTEMPTS):
