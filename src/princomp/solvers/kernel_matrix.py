@@ -195,7 +195,9 @@ class KernelMatrix:
         parts = _parts(self.n)
         pairs = [(i, j) for a, i in enumerate(parts) for j in parts[: a + 1]]
         there, wanted = self._lower.get(precision), (self.kept if kept is None else kept)
-        new = {} if there is not None else {each: np.empty((len(pairs), TILE, TILE), each) for each in wanted if each not in self._lower}
+        new: dict[type, Array] = {}
+        if there is None:
+            new = {each: np.empty((len(pairs), TILE, TILE), each) for each in wanted if each not in self._lower}
 
         def of_tile(number: int) -> tuple[slice, slice, Any]:
             i, j = pairs[number]
@@ -211,6 +213,7 @@ class KernelMatrix:
         if there is None:
             self.entries += sum((i.stop - i.start) * (j.stop - j.start) for i, j in pairs)
             self._lower |= new
+
 
 class GivenMatrix(KernelMatrix):
     """A kernel matrix that is there: "precomputed". Nobody knows whether it is positive semidefinite."""

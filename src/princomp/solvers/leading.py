@@ -54,9 +54,9 @@ class Operator:
     measure: Callable[[Array], certificates.Images] | None = None  # V (p, k) -> S V, V'SV; None: by a product
     in_single: Callable[[Array], Array] | None = None  # V (p, b) -> S V in single precision, for a beginning
     sparse: bool = False  # whether products with few vectors at a time are cheap
-    growth: float = krylov.GROWTH  # of the basis, between two looks at it
     to_vectors: Callable[[Array], Array] | None = None
     to_directions: Callable[[Array], Array] | None = None
+    growth: float = krylov.GROWTH  # of the basis, between two looks at it
 
     def vectors(self, value: Value) -> Array:
         """Return orthonormal vectors (p, m) of a state."""
