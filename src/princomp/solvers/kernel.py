@@ -25,6 +25,8 @@ from princomp.solvers.krylov import GROWTH
 from princomp.solvers.leading import Operator, leading
 
 DENSE = 500  # rows up to which LAPACK is as fast for any number of components
+FEW = 0.2  # of the rows: components that are few, whose eigenvalues alone are found by LAPACK
+MOST = 0.3  # of the rows: components so many that all eigenvectors are certified at once in less time
 MANY = 0.125  # of the rows: components that are many
 COSTLY = 3000  # rows from which a product costs so much that the iteration may look at what it has after each
 
@@ -62,26 +64,32 @@ def solve(
 
 
 def by_eigh(K: KernelMatrix, k: int | None, *, tol: float) -> KernelSpectrum:
-    """Solve by LAPACK, all eigenvalues known."""
+    """Solve by LAPACK; all eigenvalues are known, but for few components of a positive semidefinite matrix."""
     S = K.centred_whole()
-    every, vectors = leading_eigenpairs(S, K.n)
+    few = K.psd and k is not None and k <= FEW * K.n
+    every, vectors = leading_eigenpairs(S, k if few and k is not None else K.n)
     floor = _floor(K, every)
     positive = every > floor
     if k is None:
         k = max(int(positive.sum()), 1)
     values, V = np.where(positive, every, 0.0)[:k], vectors[:, :k]
-    measured, left_out = (
-        certificates.images_by_product(K.centred_product, V),
-        certificates.left_out_of_values(every[k:]),
-    )
-    certificate = certificates.certify(V, values, measured, left_out, tol=tol, floor=floor[:k])
+    certificate = None
+    if k >= MOST * K.n and not few:
+        certificate = certificates.certify_all(S, vectors, every, k, tol=tol, floor=float(floor[0]))
+    if certificate is None or not certificate.holds:
+        measured = certificates.images_by_product(K.centred_product, V)
+        # Of few components one Cholesky factorisation tells what they leave out.
+        rest = certificates.left_out_of_matrix(S, V, values, tol, float(floor[-1])) if few else None
+        left_out = rest or certificates.left_out_of_values(every[k:])
+        certificate = certificates.certify(V, values, measured, left_out, tol=tol, floor=floor[:k])
     below = float(-every[every < -floor].sum())
     negative = below / float(np.abs(every).sum()) if below > 0 else 0.0
     certificate = replace(certificate, details={**certificate.details, "negative": negative})
     status = Status("exact", "Solved exactly, up to rounding.")
     total = K.centred_trace
     result = Result({"V": V, "values": values}, max(total - float(values.sum()), 0.0), certificate, status)
-    return KernelSpectrum(values, V, total, result, float(every[positive].sum()), negative)
+    sum_of_positive = total if few else float(every[positive].sum())
+    return KernelSpectrum(values, V, total, result, sum_of_positive, negative)
 
 
 def by_krylov(
