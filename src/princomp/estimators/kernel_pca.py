@@ -46,10 +46,12 @@ class KernelPCA(Estimator):
         What else a callable is called with.
     approximation : {"auto", "nystroem", "rpcholesky", "fourier"} or None, default "auto"
         None solves exactly, without the matrix in memory if need be. "nystroem" takes some rows as landmarks at random,
-        "rpcholesky" by randomly pivoted Cholesky, "fourier" random features of "rbf" and "laplacian". "auto" is exact
-        while the kernel matrix fits into memory, and "rpcholesky" beyond.
+        "rpcholesky" by randomly pivoted Cholesky, "fourier" random features of "rbf" and "laplacian". "auto" is exact up
+        to 20,000 rows (5,000 for all components) while the kernel matrix fits into memory, and "rpcholesky" beyond,
+        where that is the difference between a second and a minute; kernels that landmarks prove nothing of are exact.
     rank : int, optional
-        How many landmarks, or Fourier features; max(200, 10 n_components) if not given, and at most n_samples.
+        How many landmarks, or Fourier features; max(720, 10 n_components) if not given, and at most n_samples, or as
+        many as memory allows. Time grows with n_samples times its square.
     landmarks : array of int, or (m, p) array, optional
         Row numbers, or rows, that are the landmarks of "nystroem".
     tol : float, default 1e-6

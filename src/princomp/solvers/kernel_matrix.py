@@ -5,9 +5,9 @@ means of its rows and columns plus the mean of all; for a kernel that is not cen
 
 Tiles on and below the diagonal stand for all of K: one below serves for the one above, while it is in the cache. They
 are kept where memory allows: in single precision, in which an iteration may begin, and in double precision if it is
-asked for more often than the end of such an iteration does, or the matrix is not large. Else they are made anew for each
-product: then O(n b) numbers are held at a time, b columns being multiplied. Small matrices are kept whole. ``entries``
-counts the numbers that the kernel was asked for.
+asked for more often than the end of such an iteration does, or the matrix is not large. Else they are made anew for
+each product: then O(n b) numbers are held at a time, b columns being multiplied. Small matrices are kept whole.
+``entries`` counts the numbers that the kernel was asked for.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from princomp._typing import Array
 from princomp.data import budget
 from princomp.kernels import Kernel, some
 
-# The largest tile, in single precision, that stays in the cache of a core, and whose product with 8 columns is small
-# enough for BLAS not to copy it first. Products of 8192 rows with 8 columns, tiles of 192, 256, 320, 384 and 512: 0.034,
-# 0.028, 0.026, 0.038 and 0.038 s; 0.040 with all of K.
+# A tile, in single precision, that stays in the cache of a core, and whose product with 8 columns is small enough for
+# BLAS not to copy it first. Products of 8192 rows with 8 columns, tiles of 192, 256, 320, 384 and 512: 0.034, 0.028,
+# 0.026, 0.038 and 0.038 s; 0.040 with all of K.
 TILE = 320
 KEEP_SHARE = 0.4  # of the memory that is left may go into K
 SMALL = 500  # rows up to which K is kept whole, and single precision is not worth it
