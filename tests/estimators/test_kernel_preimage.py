@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -11,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import princomp
 from methods import TABLE
 from princomp import PCA, KernelPCA
+from princomp.cli.app import cli
 from princomp.datasets import make_circles
 from princomp.kernels import Gaussian
 from princomp.solvers import preimage
@@ -303,6 +305,16 @@ def test_model_files_bring_the_same_rows_back(fit, how, tmp_path):
     again = princomp.load(tmp_path / "model.princomp")
     np.testing.assert_array_equal(again.denoise(NOISY), model.denoise(NOISY))
     np.testing.assert_array_equal(*(each.inverse_transform(each.transform(NOISY)) for each in (again, model)))
+
+
+def test_the_command_line_keeps_what_a_regression_needs(tmp_path):
+    np.savetxt(tmp_path / "data.csv", X, delimiter=",", header="a,b,c,d", comments="")
+    how = ["--method", "kernel", "-k", "2", "--approximation", "fourier", "--preimage", "ridge", "--seed", "0"]
+    done = CliRunner().invoke(cli, ["fit", str(tmp_path / "data.csv"), *how, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    model = princomp.load(tmp_path / "out" / "model.princomp")
+    assert model.preimage == "ridge"
+    assert model._examples.shape == X.shape
 
 
 def test_files_of_versions_before_begin_at_the_mean():
