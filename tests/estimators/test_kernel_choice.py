@@ -193,6 +193,24 @@ def test_the_command_line_chooses(tmp_path):
     assert model.gamma_ in model.held_out_[:, 0]
 
 
+@pytest.mark.filterwarnings("ignore:All rows are alike")
+@pytest.mark.parametrize(
+    "how", [{}, {"gamma": "held-out"}, {"kernel": "linear"}, {"gamma": 0.0}, {"gamma": 1e9}], ids=str
+)
+@pytest.mark.parametrize("rows", [np.ones((12, 3)), X[:5], np.repeat(X[:2], 6, axis=0), X[:3]], ids=len)
+def test_odd_data_have_a_choice(rows, how):
+    model = KernelPCA("held-out", random_state=0, **how).fit(rows)
+    assert np.isfinite(model.held_out_[:, 1:]).all()
+    assert np.isfinite(model.denoise(rows)).all()
+
+
+def test_a_cell_that_is_no_number_is_named():
+    rows = X.copy()
+    rows[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN in column 2"):
+        KernelPCA("held-out", gamma="held-out").fit(rows)
+
+
 @pytest.mark.parametrize(
     ("how", "rows", "words"),
     [

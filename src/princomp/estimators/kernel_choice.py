@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from princomp._typing import Array
 from princomp.data import Centered, Rows, as_rows, statistics
+from princomp.estimators.checks import check_values
 from princomp.estimators.kernel_fit import Found, Question, choose_approximation, find
 from princomp.estimators.kernel_preimage import Model, check_preimage, feature_map, resolve_preimage, way_back
 from princomp.kernels import bandwidth, resolve
@@ -68,7 +70,7 @@ class HeldOut:
 def choose(rows: Rows, asked: Question, wish: Wish) -> Chosen:
     """Return what is asked for, but with gamma, or the number of components, or both, as they restore rows best."""
     _check(asked, wish)
-    problem = hold_out(rows, wish.noise, asked.generator())
+    problem = hold_out(rows, wish.noise, asked.generator(), asked.names)
     seen = as_rows(problem.seen)
     kernel = resolve(asked.kernel, seen, **asked.kernel_options)
     check_preimage(wish.preimage, kernel)
@@ -106,11 +108,13 @@ def _check(asked: Question, wish: Wish) -> None:
         raise ValueError('"held-out" fits fewer rows, which have other numbers: give landmarks as rows, X[landmarks].')
 
 
-def hold_out(rows: Rows, noise: float | None, rng: np.random.Generator) -> HeldOut:
+def hold_out(rows: Rows, noise: float | None, rng: np.random.Generator, names: Any = None) -> HeldOut:
     """Return a split of the rows, or of some of them, with noise of a given level, or of that of the rows."""
     n, p = rows.shape
     most = max(min(n, ROWS, BYTES // (8 * p)), 2)
     sample = statistics.take(Centered(rows), np.linspace(0, n - 1, most).astype(int))
+    if not np.isfinite(sample).all():
+        check_values(rows, names)
     count = min(max(round(SHARE * len(sample)), 1), MOST, len(sample) - 2)
     if count < 1:
         raise ValueError(f'"held-out" needs at least 3 rows, got {n}.')
