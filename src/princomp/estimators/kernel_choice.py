@@ -174,6 +174,16 @@ def _error(problem: HeldOut, found: Found, z: Array, preimage: str | None) -> fl
     return float(np.mean((way(z, problem.noisy)[0] - problem.wanted) ** 2))
 
 
+def in_words(tried: Array, noise: float) -> str:
+    """Say what was chosen, and from how much."""
+    gamma, k, error = tried[int(np.argmin(tried[:, 2]))]
+    what = f"{int(k)} component{'' if k == 1 else 's'}" + ("" if np.isnan(gamma) else f" with gamma {gamma:.3g}")
+    return (
+        f"Of {len(tried)} models tried, {what} restored rows best that were held out: noise of standard deviation "
+        f"{noise:.3g} was added to them, and the mean squared error is {error:.3g}."
+    )
+
+
 def descend(error: Callable[[int], float], most: int) -> int:
     """Return the integer, from -most to most, at which ``error`` has ceased to fall on both sides, begun at 0."""
     known = {0: error(0), 1: error(1), -1: error(-1)}

@@ -1,6 +1,7 @@
 """Kernel principal component analysis."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -17,7 +18,8 @@ from princomp.data import Rows, as_rows, statistics
 from princomp.data.wrapped import map_pieces
 from princomp.estimators.base import Estimator
 from princomp.estimators.checks import check_choice, check_count, check_values, count_components
-from princomp.estimators.kernel_choice import HELD_OUT, Wish, choose
+from princomp.estimators.description import Description, usual_description
+from princomp.estimators.kernel_choice import HELD_OUT, Wish, choose, in_words
 from princomp.estimators.kernel_fit import APPROXIMATIONS, Features, Found, Question, find, novelty, scores
 from princomp.estimators.kernel_preimage import (
     Model,
@@ -265,6 +267,14 @@ class KernelPCA(Estimator):
         self._mean, self._mean_square = found.mean, found.mean_square
         self._keep_result(found.result)
         _warn_of(found, asked=isinstance(self.n_components, Integral))
+
+    def _describe(self) -> Description:
+        """Add the kernel's width, and what was chosen."""
+        found = usual_description(self, gamma=self.gamma_, approximation=self.approximation_)
+        tried, noise = getattr(self, "held_out_", None), getattr(self, "noise_", None)  # older files have neither
+        if tried is None or noise is None:
+            return found
+        return replace(found, computation=(*found.computation, in_words(tried, noise)))
 
     # Using the fit
 
