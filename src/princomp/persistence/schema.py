@@ -48,7 +48,7 @@ def objects_in(hint: Any) -> Iterator[type]:
 NOT_IN_FILES = (kernels.Function, penalties.ColumnL1, penalties.RowNorms)
 
 
-def objects() -> dict[str, type]:
+def objects() -> dict[str, Any]:
     """Return the small objects, by name: losses, penalties and kernels, which see to themselves, and what fits leave.
 
     Their fields are of the types that they declare. Proofs are for `certificates.verify`, which trusts nothing.
