@@ -1,8 +1,8 @@
 """The methods, listed once, each with a small problem: what all of them promise is tested over this list.
 
 A method is an estimator with the parameters that make it work in one way. A new one is one entry here; all tests that
-go over the list then ask of it what they ask of all: `test_methods.py`, scikit-learn's checks, model files, descriptions
-and whatever else imports `METHODS`.
+go over the list then ask of it what they ask of all: `test_methods.py`, scikit-learn's checks, model files,
+descriptions and whatever else imports `METHODS`.
 """
 
 from __future__ import annotations
@@ -63,13 +63,7 @@ class Method:
         return getattr(model, self.found)
 
 
-KERNEL = {
-    "iterates": False,
-    "from_covariance": False,
-    "found": "eigenvalues_",
-    "by_feature": False,
-    "up_to_rows": True,
-}
+KERNEL = {"iterates": False, "from_covariance": False, "found": "eigenvalues_", "by_feature": False, "up_to_rows": True}
 
 METHODS = {
     "pca, eigh": Method("PCA", {"solver": "eigh"}, iterates=False),
