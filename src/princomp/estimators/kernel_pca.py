@@ -4,23 +4,44 @@ from collections.abc import Callable, Mapping
 from numbers import Integral
 from os import PathLike
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 import numpy as np
 
 from princomp._kinds import NONNEGATIVE, SHARE, SQUARABLE, VARIANCE, Count, Kind, Number, Numbers, Of, Word
 from princomp._typing import Array
 from princomp._warn import warn
-from princomp.data import Rows
+from princomp.data import Rows, as_rows
 from princomp.data.wrapped import map_pieces
 from princomp.estimators.base import Estimator
-from princomp.estimators.checks import check_choice, check_count, count_components
+from princomp.estimators.checks import check_choice, check_count, check_values, count_components
 from princomp.estimators.description import Description, Scores, usual_scores
 from princomp.estimators.kernel_description import describe_kernel, scores_and_novelty, scores_with_novelty
 from princomp.estimators.kernel_fit import APPROXIMATIONS, Features, Found, Question, as_given, find, novelty, scores
+from princomp.estimators.kernel_preimage import (
+    Model,
+    Way,
+    check_preimage,
+    denoised,
+    itself,
+    kept_examples,
+    numbers,
+    resolve_preimage,
+    restored,
+    way_back,
+)
 from princomp.kernels import Kernel
 from princomp.progress import Tell
 from princomp.result import State
 from princomp.solvers.feature_maps import Columns, Fourier
+from princomp.solvers.preimage import STEPS, TOL
+
+# The way back of models, with the coefficients it was made for: found when it is first gone, from what the model holds.
+_ways: WeakKeyDictionary[Any, tuple[Array, str, Way]] = WeakKeyDictionary()
 
 
 class KernelPCA(Estimator):
@@ -56,6 +77,11 @@ class KernelPCA(Estimator):
         How many landmarks, or Fourier features; max(200, 10 n_components) if not given, and at most n_samples.
     landmarks : array of int, or (m, p) array, optional
         Row numbers, or rows, that are the landmarks of "nystroem".
+    preimage : {"fixed-point", "ridge"} or None, default None
+        How `inverse_transform` and `denoise` find rows: "fixed-point" is the row whose image is nearest, for "rbf"
+        alone; "ridge" is a regression of rows on their scores, learnt from 2000 training rows at the most, evenly
+        picked, of exact fits, and of others if it is asked for here; else from the landmarks, or as many rows. None is
+        the nearest row for "rbf" and "linear", and "ridge" for all other kernels.
     tol : float, default 1e-6
         Bound on the certificate: the residual of each eigenvector, relative to its own eigenvalue.
     max_iter : int, default 1000
@@ -126,6 +152,7 @@ class KernelPCA(Estimator):
         "_offset": Numbers("k", SQUARABLE),
         "_mean": Numbers("w", SQUARABLE),  # F(x) times this is the mean of k(x, x_i), or the trivial score
         "_mean_square": Number(),  # of k(x_i, x_j), over all training rows
+        "_examples": Numbers("e p", or_none=True, optional=True),  # training rows, for the way back
     }
 
     def __init__(
@@ -141,6 +168,7 @@ class KernelPCA(Estimator):
         approximation: str | None = "auto",
         rank: int | None = None,
         landmarks: Any = None,
+        preimage: str | None = None,
         tol: float = 1e-6,
         max_iter: int = 1000,
         random_state: Any = None,
@@ -158,6 +186,7 @@ class KernelPCA(Estimator):
         self.approximation = approximation
         self.rank = rank
         self.landmarks = landmarks
+        self.preimage = preimage
         super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
 
     # Fitting
@@ -184,7 +213,12 @@ class KernelPCA(Estimator):
             drive=self._drive(tell, rows),
             names=self._names,
         )
-        self._keep(find(rows, asked), rows)
+        found = find(rows, asked)
+        check_preimage(self.preimage, found.kernel)
+        self._keep(found, rows)
+        way = resolve_preimage(self.preimage, found.kernel)
+        how = {"asked": self.preimage is not None}
+        self._examples = kept_examples(rows, found.approximation, len(found.coefficients), way, **how)
 
     def _check_parameters(self, rows: Rows) -> None:
         """Complain about parameters that mean nothing."""
@@ -266,6 +300,93 @@ class KernelPCA(Estimator):
         """Return what `novelty` of features needs."""
         centred = self.kernel_ is None or self.kernel_.centred
         return self._coefficients, self._offset, self._mean, self._mean_square, centred
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return a row for each of the scores: one whose image in feature space is near the point that they stand for.
+
+        With "rbf" the nearest one, found from the best of up to 1000 training rows or landmarks (`preimage`): the
+        residual of the fixed point is at most 1e-6 of the kernel's width, or a warning says of how many rows it is not.
+
+        Parameters
+        ----------
+        X : (n, k) array-like
+            Scores, as `transform` gives them.
+
+        Returns
+        -------
+        (n, p) array
+            In the kind of X.
+        """
+        check_is_fitted(self)
+        rows = as_rows(X)
+        if rows.width != self.n_components_:
+            raise ValueError(f"Scores must have {self.n_components_} columns, one per component, got {rows.width}.")
+        return self._nearest(rows, None, numbers, restored, self._way())
+
+    def denoise(self, X: Any) -> Any:
+        """Return each row as the components leave it: what is not along them is taken off in feature space.
+
+        It is the row for its scores, as `inverse_transform` finds it, but begun at the row itself.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data, with the same columns.
+
+        Returns
+        -------
+        (n, p) array
+            In the kind of X.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from princomp import KernelPCA
+        >>> from princomp.datasets import make_circles
+        >>> clean = np.hstack([make_circles(200, noise=0.0, random_state=0).X, np.zeros((200, 8))])
+        >>> noisy = clean + 0.1 * np.random.default_rng(0).normal(size=clean.shape)
+        >>> model = KernelPCA(4, gamma=0.1).fit(noisy)
+        >>> before, after = (((rows - clean) ** 2).mean() for rows in (noisy, model.denoise(noisy)))
+        >>> bool(after < 0.5 * before)
+        True
+        """
+        rows = self._open(X, reset=False)
+        way = self._way()
+        return self._nearest(rows, self._names, itself, denoised, Features(self._map()), self._model(), way)
+
+    def _nearest(self, rows: Rows, names: Any, make: Any, fn: Callable[..., Any], *state: Any) -> Any:
+        """Return rows that a way back has found for those given, and warn of those that it has not; lazy ones later."""
+        given = (max(len(self._coefficients), self.n_features_in_), make, (), fn)
+        found, residuals = rows.map(
+            map_pieces, given, *state, width=(self.n_features_in_, 1), dtype=(rows.dtype, np.float64)
+        )
+        if isinstance(found, np.ndarray) and not np.isfinite(found).all():
+            check_values(rows, names)
+        if isinstance(residuals, np.ndarray) and not (residuals <= TOL).all():
+            warn(
+                f"{int((~(residuals <= TOL)).sum())} of {len(residuals)} pre-images are not found within {STEPS} "
+                f"steps: the fixed point is missed by up to {residuals.max():.1e} of the kernel's width.",
+                ConvergenceWarning,
+            )
+        return found
+
+    def _way(self) -> Way:
+        """Return the way from scores to rows, remembered until there is another fit."""
+        check_preimage(self.preimage, self.kernel_)
+        if self.kernel_ is None:
+            raise ValueError('Pre-images are rows, which kernel="precomputed" does not give.')
+        meant = resolve_preimage(self.preimage, self.kernel_)
+        coefficients, asked, way = _ways.get(self, (None, None, None))
+        if way is None or coefficients is not self._coefficients or asked != meant:
+            way = way_back(meant, self._model(), self.kernel_)
+            _ways[self] = (self._coefficients, meant, way)
+        return way
+
+    def _model(self) -> Model:
+        rows = getattr(self, "_examples", None)  # files of older versions have none
+        if rows is None and self.approximation_ != "fourier":
+            rows = self._basis
+        return Model(self._map(), self._coefficients, self._offset, self._mean, self._about, rows)
 
     def _of_features(self, rows: Rows, fn: Callable[..., Array], *state: Any, width: int, own: bool = False) -> Any:
         """Return ``fn(features, rows, *state)`` of each row, its own kernel value after the features if asked for."""

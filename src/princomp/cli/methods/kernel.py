@@ -46,6 +46,11 @@ METHOD = Method(
             help="Landmarks or random features. [default: auto, exact while the matrix fits into memory]",
         ),
         click.Option(["--rank"], type=click.IntRange(min=1), help="How many landmarks, or random features."),
+        click.Option(
+            ["--preimage"],
+            type=click.Choice(["fixed-point", "ridge"]),
+            help="How rows are found for scores. [default: the nearest row for rbf and linear, else ridge]",
+        ),
         TOL,
         MAX_ITER,
     ),
