@@ -197,5 +197,5 @@ def test_named_rows_of_another_width_are_refused_after_a_fit_without_names():
 def test_what_spans_more_than_float64_holds_is_refused(kind):
     """Each number is finite, but not the distance of one row from the mean."""
     wide = np.where(np.arange(40)[:, None] == 3, -1.7e308, 1.7e308) * np.ones(6)
-    with pytest.raises(ValueError, match="^Input X spans more than float64 holds"):
+    with pytest.raises(ValueError, match=r"^Input X spans more than float64 holds"):
         kind(2).fit(wide, Y)

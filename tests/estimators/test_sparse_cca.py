@@ -128,7 +128,7 @@ def test_rows_must_match():
 def test_squares_that_float64_does_not_hold_need_scaling(factor):
     X, Y = small()
     for pair in ((X * factor, Y), (X, Y * factor)):
-        with pytest.raises(ValueError, match="Squares of X or Y are out of the range of float64. Use scale=True"):
+        with pytest.raises(ValueError, match=r"Squares of X or Y are out of the range of float64\. Use scale=True"):
             SparseCCA(scale=False).fit(*pair)
         assert SparseCCA().fit(*pair).score(*pair) == pytest.approx(SparseCCA().fit(X, Y).score(X, Y))
 
