@@ -1,7 +1,6 @@
 """Kernel principal component analysis."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -18,8 +17,9 @@ from princomp.data import Rows, as_rows, statistics
 from princomp.data.wrapped import map_pieces
 from princomp.estimators.base import Estimator
 from princomp.estimators.checks import check_choice, check_count, check_values, count_components
-from princomp.estimators.description import Description, usual_description
-from princomp.estimators.kernel_choice import HELD_OUT, Wish, choose, in_words
+from princomp.estimators.description import Description, Scores, usual_scores
+from princomp.estimators.kernel_choice import HELD_OUT, Wish, choose
+from princomp.estimators.kernel_description import describe_kernel, scores_and_novelty, scores_with_novelty
 from princomp.estimators.kernel_fit import APPROXIMATIONS, Features, Found, Question, find, novelty, scores
 from princomp.estimators.kernel_preimage import (
     Model,
@@ -268,14 +268,6 @@ class KernelPCA(Estimator):
         self._keep_result(found.result)
         _warn_of(found, asked=isinstance(self.n_components, Integral))
 
-    def _describe(self) -> Description:
-        """Add the kernel's width, and what was chosen."""
-        found = usual_description(self, gamma=self.gamma_, approximation=self.approximation_)
-        tried, noise = getattr(self, "held_out_", None), getattr(self, "noise_", None)  # older files have neither
-        if tried is None or noise is None:
-            return found
-        return replace(found, computation=(*found.computation, in_words(tried, noise)))
-
     # Using the fit
 
     def transform(self, X: Any) -> Any:
@@ -308,13 +300,27 @@ class KernelPCA(Estimator):
         Returns
         -------
         (n,) array
-            At least 0, but for rounding.
+            At least 0, but for rounding, if the kernel is positive semidefinite.
         """
         rows = self._open(X, reset=False)
         if self.kernel_ is None:
             raise ValueError('novelty needs k(x, x) of new rows, which kernel="precomputed" does not give.')
-        state = (self._coefficients, self._offset, self._mean, self._mean_square, self.kernel_.centred)
-        return self._of_features(rows, novelty, *state, width=1, own=True)[:, 0]
+        return self._of_features(rows, novelty, *self._state(), width=1, own=True)[:, 0]
+
+    def _describe(self) -> Description:
+        return describe_kernel(self)
+
+    def _describe_scores(self, X: Any, y: Any, values: Any) -> Scores:
+        if values is not None or self.kernel_ is None:
+            return usual_scores(self, X, values)
+        how: dict[str, Any] = {"width": self.n_components_ + 1, "own": True}
+        both = self._of_features(self._open(X, reset=False), scores_and_novelty, *self._state(), **how)
+        return scores_with_novelty(self, np.asarray(both))
+
+    def _state(self) -> tuple[Any, ...]:
+        """Return what `novelty` of features needs."""
+        centred = self.kernel_ is None or self.kernel_.centred
+        return self._coefficients, self._offset, self._mean, self._mean_square, centred
 
     def inverse_transform(self, X: Any) -> Any:
         """Return a row for each of the scores: one whose image in feature space is near the point that they stand for.
@@ -405,7 +411,8 @@ class KernelPCA(Estimator):
 
     def _of_features(self, rows: Rows, fn: Callable[..., Array], *state: Any, width: int, own: bool = False) -> Any:
         """Return ``fn(features, rows, *state)`` of each row, its own kernel value after the features if asked for."""
-        features = Features(self._map(), self.kernel_ if own else None, self._about)
+        asked = self.kernel_ if own else None
+        features = Features(self._map(), asked and asked.on(self._basis), self._about)
         given = (len(self._coefficients), features, (), fn)
         return self._finite(rows, rows.map(map_pieces, given, *state, width=width, dtype=rows.dtype))
 

@@ -92,7 +92,7 @@ def resolve(
     return Polynomial(width, degree, coef0)
 
 
-def bandwidth(gamma: float | str | None, rows: Rows) -> float:
+def bandwidth(gamma: float | str | None, X: Any) -> float:
     """Return the gamma that is meant.
 
     Parameters
@@ -100,9 +100,21 @@ def bandwidth(gamma: float | str | None, rows: Rows) -> float:
     gamma : float, "scale", "median" or None
         A number; None for 1 / p; "scale" for 1 / (p v), v the variance of all cells; "median" for 1 / (2 m), m the
         median of |x - y|^2 over pairs of at most 2000 rows, evenly picked. Where nothing varies both are 1.
-    rows : Rows
-        The data.
+    X : (n, p) data
+        As in `princomp.KernelPCA.fit`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.kernels import bandwidth
+    >>> bandwidth("median", np.array([[0.0, 1.0], [2.0, 1.0]]))
+    0.125
     """
+    rows = as_rows(X)
     n, p = rows.shape
     if gamma is None:
         return 1.0 / p

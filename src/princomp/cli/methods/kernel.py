@@ -1,5 +1,6 @@
 """Kernel PCA on the command line."""
 
+from math import inf
 from typing import Any
 
 import click
@@ -20,7 +21,13 @@ class Gamma(click.ParamType):  # type: ignore[type-arg]  # generic since Click 8
         """Return the number or the word."""
         if isinstance(value, str) and value in ("scale", "median", "held-out"):
             return value
-        return click.FloatRange(min=0).convert(value, param, ctx)
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number < inf:
+            self.fail(f"{value!r} is neither a number of at least 0, nor one of scale, median.", param, ctx)
+        return number
 
 
 METHOD = Method(
