@@ -5,6 +5,8 @@ from numbers import Integral
 from os import PathLike
 from typing import Any, ClassVar
 
+import numpy as np
+
 from princomp._kinds import NONNEGATIVE, SHARE, SQUARABLE, VARIANCE, Count, Kind, Number, Numbers, Of, Word
 from princomp._typing import Array
 from princomp._warn import warn
@@ -195,6 +197,10 @@ class KernelPCA(Estimator):
     def _keep(self, found: Found, rows: Rows) -> None:
         """Derive all attributes: the one place."""
         dtype, n = rows.dtype, rows.shape[0]
+        if found.values.max(initial=0.0) > np.finfo(dtype).max:
+            raise ValueError(
+                f"An eigenvalue is larger than {dtype} holds: give X as float64, or divide it by a constant."
+            )
         self.n_samples_, self.n_components_ = n, len(found.values)
         self.approximation_ = found.approximation
         self.kernel_, self.gamma_ = found.kernel, getattr(found.kernel, "gamma", None)

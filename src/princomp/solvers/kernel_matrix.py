@@ -81,6 +81,14 @@ class KernelMatrix:
             return float(self.means.sum())
         return float(self.trivial @ self.product(self.trivial[:, None])[:, 0])
 
+    @cached_property
+    def size_taken_out(self) -> float:
+        """How large the part of K is that centring takes off: u'Ku, or |Ku|, where it may be negative."""
+        if self.psd:
+            return self.taken_out
+        image = self.means * np.sqrt(self.n) if self.centred else self.product(self.trivial[:, None])[:, 0]
+        return float(np.linalg.norm(image))
+
     @property
     def centred_trace(self) -> float:
         """The trace of the centred matrix."""
