@@ -21,7 +21,7 @@ from princomp.kernels.base import dense
 from princomp.result import Certificate, Result, Status
 from princomp.solvers import kernel as exact
 from princomp.solvers.feature_maps import Fourier, Nystroem, fourier, intervals, nystroem
-from princomp.solvers.kernel_matrix import KEEP_SHARE, GivenMatrix, KernelMatrix
+from princomp.solvers.kernel_matrix import KEEP_SHARE, GivenMatrix, KernelMatrix, require_whole
 from princomp.solvers.landmarks import Fixed, PivotedCholesky, Selector, Uniform
 from princomp.solvers.signs import signs
 
@@ -109,11 +109,22 @@ def _middle(rows: Rows, names: Any) -> Array | None:
 def _exact(rows: Rows, kernel: Kernel, about: Array | None, asked: Question) -> Found:
     """Solve the eigenproblem of the kernel matrix itself."""
     n, p = rows.shape
+    if exact.takes_whole(n, asked.k, psd=kernel.psd):
+        require_whole(n, _instead(kernel))
     budget.require(16.0 * n * p, f"A copy of the {n} x {p} data", 'Use approximation="rpcholesky".')
     X = statistics.whole(Centered(rows), 'Use approximation="rpcholesky".')
     trained = kernel.on(X)
     K = KernelMatrix(trained, X, about)
     return replace(_of_spectrum(K, asked), kernel=kernel, basis=X, about=about)
+
+
+def _instead(kernel: Kernel) -> str:
+    """Say what to do where the kernel matrix is larger than memory."""
+    if kernel.asks_training:
+        return "Use fewer rows."
+    if not kernel.psd:
+        return 'Use approximation="nystroem", or fewer rows.'
+    return 'Use approximation="rpcholesky", fewer components, or fewer rows.'
 
 
 def _of_matrix(rows: Rows, asked: Question) -> Found:

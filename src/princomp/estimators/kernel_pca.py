@@ -15,10 +15,12 @@ from princomp.data.wrapped import map_pieces
 from princomp.estimators.base import Estimator
 from princomp.estimators.checks import check_choice, check_count, count_components
 from princomp.estimators.kernel_fit import APPROXIMATIONS, Features, Found, Question, as_given, find, novelty, scores
-from princomp.kernels import Kernel
+from princomp.kernels import Function, Kernel
 from princomp.progress import Tell
 from princomp.result import State
 from princomp.solvers.feature_maps import Columns, Fourier
+
+NEGLIGIBLE = 1e-6  # of all eigenvalues: as many negative ones are the rounding of a matrix that was stored in float32
 
 
 class KernelPCA(Estimator):
@@ -279,8 +281,15 @@ class KernelPCA(Estimator):
 def _warn_of(found: Found, *, asked: bool) -> None:
     """Warn of what makes the answer less than the user expects; one warning at the most."""
     rank, k = int((found.values > 0).sum()), len(found.values)
-    if rank == 0:
+    if rank == 0 and found.negative:
+        warn("No eigenvalue of this kernel matrix is positive: there are no components, and every score is 0.")
+    elif rank == 0:
         warn("All rows are alike to this kernel: every eigenvalue is 0, and so is every score.")
     elif asked and rank < k:
         what = "The kernel matrix has" if found.approximation == "exact" else "Features of this rank have"
         warn(f"{what} {rank} positive eigenvalues: scores of the components beyond are 0.")
+    elif (found.kernel is None or isinstance(found.kernel, Function)) and (found.negative or 0.0) > NEGLIGIBLE:
+        warn(
+            f"This kernel is not positive semidefinite: its negative eigenvalues, {found.negative:.2g} of all in "
+            "magnitude, are dropped (negative_share_)."
+        )

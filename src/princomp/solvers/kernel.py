@@ -54,9 +54,14 @@ def solve(
     drive: Callable[..., Result] = run,
 ) -> KernelSpectrum:
     """Return the k leading eigenpairs, or, if k is None, those of all positive eigenvalues."""
-    if k is None or not K.psd or K.n <= DENSE or k > MANY * K.n:
+    if k is None or takes_whole(K.n, k, psd=K.psd):
         return by_eigh(K, k, tol=tol)
     return by_krylov(K, k, tol=tol, max_iter=max_iter, rng=rng, drive=drive)
+
+
+def takes_whole(n: int, k: int | None, *, psd: bool) -> bool:
+    """Tell whether the whole matrix of n rows is formed, for k components of a kernel."""
+    return k is None or not psd or n <= DENSE or k > MANY * n
 
 
 def by_eigh(K: KernelMatrix, k: int | None, *, tol: float) -> KernelSpectrum:

@@ -156,7 +156,7 @@ class KernelMatrix:
 
     def centred_whole(self) -> Array:
         """Return (I - uu') K (I - uu'), (n, n), a fresh array."""
-        budget.require(24.0 * self.n * self.n, f"The eigenproblem of {self.n} x {self.n} numbers", FEWER)
+        require_whole(self.n, FEWER)
         u, K = self.trivial, self.whole()
         image = (u @ K)[:, None]
         image -= u[:, None] * ((u @ image) / 2)
@@ -188,6 +188,11 @@ class GivenMatrix(KernelMatrix):
     def diagonal(self) -> Array:
         """The diagonal of K, (n,)."""
         return np.diag(self.whole()).copy()
+
+
+def require_whole(n: int, instead: str) -> None:
+    """Refuse the eigenproblem of a whole matrix if memory is too small for it; ``instead`` says what to do."""
+    budget.require(24.0 * n * n, f"The eigenproblem of the {n} x {n} kernel matrix", instead)
 
 
 def _parts(n: int) -> list[slice]:
