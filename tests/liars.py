@@ -564,7 +564,10 @@ FAMILIES = (
     | {f"sparse {kind}": functools.partial(_sparse_problem, kind) for kind in liars_tables.SPARSE_KINDS}
     | liars_kernels.FAMILIES
 )
-RARE = {"large": 3}  # a fit and its truth take a second: one in so many of the others
+RARE = {
+    "large": 3,
+    "kernel rows beyond a thousand": 3,
+}  # a fit and its truth take a second: one in so many of the others
 
 SEED = 1  # of the 300 fits that always run
 LIARS_SEEDS = (2, 3, 4, 5, 6)  # of the soak, 1000 fits each; --seed takes any other

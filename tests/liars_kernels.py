@@ -445,6 +445,18 @@ def pairs(rng):
     return {"spec": spec, "X": _clouds(rng, n, p) + float(rng.choice([0, 0, 100]))}
 
 
+def rows_beyond_a_thousand(rng):
+    """Where an iteration may begin in single precision."""
+    make = [clouds, ties, constants, duplicates, crumbs, offsets, pairs][rng.integers(7)]
+    made = make(rng)
+    X, n = made["X"], int(rng.integers(1001, 1080))
+    if rng.random() < 0.7:
+        X = X[rng.integers(0, len(X), n)] + 10.0 ** rng.uniform(-3, 0) * rng.standard_normal((n, X.shape[1]))
+    else:
+        X = np.resize(X, (n, X.shape[1]))
+    return made | {"X": X, "how": {"approximation": None}}
+
+
 def graphs(rng):
     n, p = _size(rng), int(rng.integers(2, 5))
     X = _clouds(rng, n, p)
@@ -534,7 +546,8 @@ def _problem(make, family, seed, rng):
         X = X.astype(np.float32)
     limit = None
     if how["approximation"] is None and psd(spec) and k is not None and n > 500 and rng.random() < 0.4:
-        limit = 6_000_000  # of which K may have 0.4: less than its 8 n^2 bytes
+        # Of what 4 bytes for each of half of the entries take K may have 0.4: it is kept in single precision, or not.
+        limit = int(2 * n * (n + 256) / 0.4 * float(rng.choice([0.9, 1.1])))
     return KernelProblem(family, seed, KernelTable(spec, X), k, form, how, limit)
 
 
@@ -545,4 +558,4 @@ def _how(rng, spec, n):
     return {"approximation": word, "rank": int(rng.choice([3, 10, 30, 100, n]))}
 
 
-FAMILIES = {f"kernel {make.__name__}": functools.partial(_problem, make) for make in MAKERS}
+FAMILIES = {f"kernel {make.__name__.replace('_', ' ')}": functools.partial(_problem, make) for make in MAKERS}

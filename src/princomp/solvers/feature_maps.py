@@ -81,10 +81,9 @@ class Nystroem:
         return np.asarray(np.finfo(float).eps * np.sqrt(abs(trace) * own) * np.linalg.norm(coefficients, axis=0))
 
 
-def nystroem(kernel: Kernel, landmarks: Any, about: Array | None) -> Nystroem:
-    """Return the feature map of landmarks (m, p), an array or CSR."""
-    columns = Columns.of(kernel, landmarks, about)
-    values, vectors = np.linalg.eigh(kernel.between(columns.points, columns.points))
+def nystroem(columns: Columns) -> Nystroem:
+    """Return the feature map of landmarks, as many features as their kernel matrix has rank, and one at the least."""
+    values, vectors = np.linalg.eigh(columns.kernel.between(columns.points, columns.points))
     shift = SHIFT * np.sqrt(len(values)) * np.finfo(float).eps * max(float(values[-1]), 0.0)
     kept = values > shift
     if not kept.any():  # landmarks that are nothing to this kernel, as 0 is to the linear one
@@ -151,13 +150,16 @@ class Intervals:
     ratio_upper: Array  # (k,)
 
 
-def intervals(values: Array, total: float, trace: float, left: float, hidden: Array | float = 0.0) -> Intervals:
+def intervals(
+    values: Array, total: float, trace: float, left: float, error: float = 0.0, hidden: Array | float = 0.0
+) -> Intervals:
     """Return intervals around the eigenvalues of a positive semidefinite kernel.
 
     ``values`` (k,) are those of K^c and ``total`` is its trace; ``trace`` is that of K, and ``left`` tr(K - K^).
-    ``hidden`` (k,) is how much more a value may be, where it counts as 0 because rounding hides it.
+    ``error`` is what rounding may have done to each of these, beside ROUNDING, and ``hidden`` (k,) how much more a
+    value may be that counts as 0 because rounding hides it.
     """
-    slack = ROUNDING * trace
+    slack = ROUNDING * trace + error
     left = max(left, 0.0) + slack
     lower, upper = np.maximum(values - slack, 0.0), values + hidden + left
     least, most = max(total - slack, 0.0), total + left
