@@ -94,6 +94,14 @@ class KernelMatrix:
             return float(self.means.sum())
         return float(self.trivial @ self.product(self.trivial[:, None])[:, 0])
 
+    @cached_property
+    def size_taken_out(self) -> float:
+        """How large the part of K is that centring takes off: u'Ku, or |Ku|, where it may be negative."""
+        if self.psd:
+            return self.taken_out
+        image = self.means * np.sqrt(self.n) if self.centred else self.product(self.trivial[:, None])[:, 0]
+        return float(np.linalg.norm(image))
+
     @property
     def centred_trace(self) -> float:
         """The trace of the centred matrix."""
@@ -181,7 +189,7 @@ class KernelMatrix:
 
     def centred_whole(self) -> Array:
         """Return (I - uu') K (I - uu'), (n, n), a fresh array."""
-        budget.require(24.0 * self.n * self.n, f"The eigenproblem of {self.n} x {self.n} numbers", FEWER)
+        require_whole(self.n, FEWER)
         u, K = self.trivial, self.whole()
         image = (u @ K)[:, None]
         image -= u[:, None] * ((u @ image) / 2)
@@ -236,6 +244,11 @@ class GivenMatrix(KernelMatrix):
     def diagonal(self) -> Array:
         """The diagonal of K, (n,)."""
         return np.diag(self.whole()).copy()
+
+
+def require_whole(n: int, instead: str) -> None:
+    """Refuse the eigenproblem of a whole matrix if memory is too small for it; ``instead`` says what to do."""
+    budget.require(24.0 * n * n, f"The eigenproblem of the {n} x {n} kernel matrix", instead)
 
 
 def kept_precisions(n: int) -> Precisions:
