@@ -170,3 +170,32 @@ def test_an_estimator_that_is_added_is_saved_without_being_told(tmp_path, monkey
     fitted.shift_ = np.nan
     with pytest.raises(princomp.persistence.ModelFileError, match="the attribute shift_ must be finite"):
         princomp.save(fitted, tmp_path / "model.princomp")
+
+
+# --- what belongs to a fit --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [PCA, ProbabilisticPCA, SparsePCA])
+def test_scores_of_another_number_of_components_are_refused(kind):
+    fitted = kind(3).fit(X)
+    for columns in (2, 4):
+        with pytest.raises(ValueError, match=f"Scores must have 3 columns, one per component, got {columns}"):
+            fitted.inverse_transform(X[:, :columns])
+
+
+def test_named_rows_of_another_width_are_refused_after_a_fit_without_names():
+    """Shards of frames, which scikit-learn does not know as a frame."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X).add_prefix("x")
+    fitted = PCA(2).fit(X)
+    assert np.array_equal(fitted.transform([frame]), fitted.transform(X))
+    with pytest.raises(ValueError, match=r"^X has 5 features, but PCA is expecting 6 features as input\.$"):
+        fitted.transform([frame.iloc[:, :5]])
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_what_spans_more_than_float64_holds_is_refused(kind):
+    """Each number is finite, but not the distance of one row from the mean."""
+    wide = np.where(np.arange(40)[:, None] == 3, -1.7e308, 1.7e308) * np.ones(6)
+    with pytest.raises(ValueError, match=r"^Input X spans more than float64 holds"):
+        kind(2).fit(wide, Y)
