@@ -31,7 +31,7 @@ from princomp.result import Certificate
 
 # Rounding, in units of eps and of the square root of the longer side: several times the largest error seen on random,
 # graded and tied matrices of sides 5 to 3000, by products with X and by a matrix.
-ROUNDING = 4.0
+DATA_ROUNDING = 4.0
 MATRIX_ROUNDING = 12.0
 NOTHING_KNOWN = 1e200  # a floor as high as this, in units in which data spread by about 1, need not be higher
 
@@ -128,7 +128,7 @@ def floor_of_data(X: Centered, values: Array) -> Array:
     number itself: that counts from offsets of 1e10 on.
     """
     largest = np.sqrt(max(X.shape) * max(values.max(initial=0.0), 0.0)) + np.sqrt(taken_off(X))
-    distance = ROUNDING * np.finfo(float).eps * largest
+    distance = DATA_ROUNDING * np.finfo(float).eps * largest
     floor: Array = 2 * np.sqrt(np.maximum(values, 0.0)) * distance + distance**2
     if X.mean is not None:
         numbers = np.finfo(float)
