@@ -126,3 +126,8 @@ def test_a_run_saves_its_state_now_and_then(tmp_path, every, expected):
     run(steps, BEGIN, tol=0.25, max_iter=50, callback=look, checkpoint=store)
     assert on_disk == expected
     assert not (tmp_path / "state.npz").exists()
+
+
+def test_a_solver_that_makes_no_step_is_an_error():
+    with pytest.raises(RuntimeError, match="made no step"):
+        run(lambda value: steps(value, last=0), BEGIN, tol=0.1, max_iter=50)

@@ -152,6 +152,7 @@ def test_verbose_prints(capsys):
         ({"x0": np.eye(3)}, "x0 must have shape"),
         ({"type": 1}, "symmetric"),
         ({"z": np.full((4, 20), np.nan)}, "NaN"),
+        ({"z": np.ones(20)}, r"z must be a matrix, got 1 dimension\(s\)"),
     ],
 )
 def test_wrong_arguments_are_named(change, words):

@@ -187,6 +187,50 @@ def likelihood_path(models: Any, X: Any = None, *, axes: Axes | None = None) -> 
     return axes
 
 
+def held_out_errors(model: Any, *, axes: Axes | None = None) -> Axes:
+    """Draw how well rows that were held out are restored, against the number of components, a line for each gamma.
+
+    Parameters
+    ----------
+    model : KernelPCA
+        Fitted with ``n_components="held-out"``, ``gamma="held-out"`` or both.
+    axes : matplotlib Axes, optional
+        Where to draw; by default new ones.
+
+    Returns
+    -------
+    matplotlib Axes
+        The model that was chosen is marked by a ring.
+
+    Examples
+    --------
+    >>> from princomp import KernelPCA, plots
+    >>> from princomp.datasets import make_circles
+    >>> X = make_circles(100, noise=0.1, random_state=0).X
+    >>> model = KernelPCA("held-out", gamma=1.0, noise=0.1, random_state=0).fit(X)
+    >>> axes = plots.held_out_errors(model)
+    >>> axes.get_ylabel()
+    'mean squared error of held-out rows'
+    """
+    _check_model(model, "denoise", "KernelPCA")
+    tried = getattr(model, "held_out_", None)
+    if tried is None:
+        raise ValueError('Nothing was held out: fit with n_components="held-out" or gamma="held-out".')
+    axes = axes or _new_axes()
+    gammas = np.unique(tried[:, 0])  # NaN, of a kernel without, is one of them
+    for number, gamma in enumerate(gammas):
+        mine = tried[np.isnan(tried[:, 0]) if np.isnan(gamma) else tried[:, 0] == gamma]
+        colour = COLOURS[number % len(COLOURS)]
+        style = "-" if number < len(COLOURS) else "--"
+        axes.plot(mine[:, 1], mine[:, 2], "o" + style, ms=4, color=colour, label=f"gamma = {gamma:.3g}")
+    best = tried[int(np.argmin(tried[:, 2]))]
+    axes.plot(best[1], best[2], "o", ms=11, mfc="none", mec=GREY, mew=1.5)
+    if not np.isnan(gammas).any():
+        axes.legend()
+    axes.set(xscale="log", xlabel="components", ylabel="mean squared error of held-out rows")
+    return axes
+
+
 def score_scatter(
     model: Any,
     X: Any,

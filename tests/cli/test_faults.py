@@ -133,6 +133,81 @@ def test_bad_usage_is_code_2(folder):
         done = princomp(*args, cwd=folder)
         assert done.returncode == 2
         assert "Error" in done.stderr
+    done = princomp(*FIT, "--config", "missing.toml", cwd=folder)
+    assert done.returncode == 2
+    assert "missing.toml" in first_line(done)
+
+
+def test_a_folder_is_no_configuration(folder):
+    (folder / "c.toml").mkdir()
+    done = princomp(*FIT, "--config", "c.toml", cwd=folder)
+    assert done.returncode == 2
+    assert "c.toml" in first_line(done)
+
+
+@pytest.mark.parametrize(("gamma", "code"), [("scale", 0), ("median", 0), ("0.5", 0), ("0", 0), ("-1", 2), ("wide", 2)])
+def test_the_width_of_a_kernel_is_a_number_or_a_word(folder, gamma, code):
+    done = princomp(*FIT, "--method", "kernel", "--drop", "cultivar", "--gamma", gamma, cwd=folder)
+    assert done.returncode == code, done.stderr
+    if code == 0:
+        given = load(folder / "out" / "model.princomp").gamma
+        assert given == (gamma if gamma.isalpha() else float(gamma))
+
+
+def test_transform_replaces_nothing_unasked(folder):
+    assert princomp(*FIT, cwd=folder).returncode == 0
+    again = ("transform", "out/model.princomp", "wine.csv", "-o", "scores.csv")
+    assert princomp(*again, cwd=folder).returncode == 0
+    (folder / "scores.csv").write_text("mine")
+    done = princomp(*again, cwd=folder)
+    assert done.returncode == 5
+    assert first_line(done) == "Error: scores.csv is there already. Replace it with --force."
+    assert (folder / "scores.csv").read_text() == "mine"
+    assert princomp(*again, "--force", cwd=folder).returncode == 0
+    assert (folder / "scores.csv").read_text() != "mine"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (MemoryError("K is too large."), 6, "Error: not enough memory. K is too large."),
+        (MemoryError(), 6, "Error: not enough memory."),
+        (KeyError("x"), 1, "Error: KeyError('x'). This is a bug: please report it. PRINCOMP_DEBUG=1 shows where it"),
+    ],
+    ids=["memory", "memory, no more said", "bug"],
+)
+def test_what_nothing_expects_is_a_sentence_and_a_code_too(folder, monkeypatch, error, code, said):
+    def fail(*args, **how):
+        raise error
+
+    monkeypatch.setattr("princomp.cli.inspect.reading", fail)
+    monkeypatch.delenv("PRINCOMP_DEBUG", raising=False)
+    done = princomp("inspect", "x.princomp", cwd=folder)
+    assert done.returncode == code
+    assert first_line(done).startswith(said)
+    monkeypatch.setenv("PRINCOMP_DEBUG", "1")
+    if code == 1:
+        with pytest.raises(KeyError):
+            princomp("inspect", "x.princomp", cwd=folder)
+    else:
+        assert princomp("inspect", "x.princomp", cwd=folder).returncode == code
+
+
+def test_a_library_that_is_missing_is_no_fault_of_the_data():
+    from princomp.cli.exits import Failure, reading
+
+    for error, said in ((ImportError("No x."), "No x."), (ImportError(), "A library is missing.")):
+        with pytest.raises(Failure) as failure, reading("data.csv"):
+            raise error
+        assert failure.value.code == 2
+        assert str(failure.value) == said
+
+
+def test_warmup_says_that_numba_does_not_work(folder, monkeypatch):
+    monkeypatch.setattr("princomp._compiled.loops", lambda name: None)
+    done = princomp("warmup", cwd=folder)
+    assert done.returncode == 2
+    assert first_line(done).startswith("Error: numba does not work here; fits use slower twins.")
 
 
 def test_missing_extra_names_the_line(folder, observe):

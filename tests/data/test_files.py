@@ -111,6 +111,13 @@ def test_a_pattern_is_shards_in_sorted_order(tmp_path, kind):
         read(tmp_path / "part-*")
 
 
+def test_dense_and_sparse_shards_are_not_mixed(tmp_path):
+    np.savez(tmp_path / "a.npz", numbers(4, 3))
+    sp.save_npz(tmp_path / "b.npz", sp.csr_array(numbers(4, 3)))
+    with pytest.raises(DataError, match=r"b\.npz and .*a\.npz differ: one is sparse, the other dense"):
+        read(tmp_path / "*.npz")
+
+
 def test_shards_with_other_columns_are_named(tmp_path):
     write_table(tmp_path / "a.csv", numbers(2, 2), ["height", "weight"])
     write_table(tmp_path / "b.csv", numbers(2, 2), ["height", "wieght"])
@@ -691,6 +698,8 @@ def test_binary_and_compressed_streams_and_not_text(tmp_path):
         read(file)
     with pytest.raises(TypeError, match="path must be a path or a binary file, got int"):
         read(3)
+    with pytest.raises(DataError, match=r"is empty\.$"):
+        read(io.BytesIO())
 
 
 def assert_nameless(folder):
@@ -749,6 +758,15 @@ def wrong_sparse(path):
     )
 
 
+def other_sparse(kind, *shape):
+    """A sparse array as scipy.sparse.save_npz would write it, of some format and shape."""
+    return lambda path: np.savez(path, format=np.array(kind), shape=np.array(shape), data=np.ones(2))
+
+
+def pyarrow_table(columns):
+    return pytest.importorskip("pyarrow").table(columns)
+
+
 def pickled(path):
     np.save(path, np.array([[print]], dtype=object), allow_pickle=True)
 
@@ -798,6 +816,32 @@ FAULTS = {
     "npy claims -1 rows": ("S2", "x.npy", csv_file(npy_header((-1, 8))), r"claims the shape \(-1, 8\)"),
     "npz member claims 1e12 rows": ("S2", "x.npz", npz_of(x=npy_header((10**12, 8))), "contradict each other"),
     "sparse npz with wrong indices": ("S2", "x.npz", wrong_sparse, "is not a valid sparse matrix"),
+    "sparse npz of an unknown format": ("S2", "x.npz", other_sparse(b"dok", 4, 3), "of the unknown kind dok"),
+    "sparse npz in 3-d": ("S2", "x.npz", other_sparse("coo", 4, 3, 2), r"kind coo and shape \(4, 3, 2\)"),
+    "parquet without numbers": (
+        "P5",
+        "x.parquet",
+        lambda path: pytest.importorskip("pyarrow.parquet").write_table(pyarrow_table({"a": ["x", "y"]}), path),
+        "has no column of numbers; its columns are a",
+    ),
+    "mtx of coordinates without their number": (
+        "S2",
+        "x.mtx",
+        csv_file(b"%%MatrixMarket matrix coordinate real general\n9 9\n1 1 1\n"),
+        "the size of its matrix does not fit its kind",
+    ),
+    "mtx of an array with a number of entries": (
+        "S2",
+        "x.mtx",
+        csv_file(b"%%MatrixMarket matrix array real general\n1 1 1\n1\n"),
+        "the size of its matrix does not fit its kind",
+    ),
+    "mtx that is symmetric and not square": (
+        "S2",
+        "x.mtx",
+        csv_file(b"%%MatrixMarket matrix array real symmetric\n2 1\n1\n2\n"),
+        "the size of its matrix does not fit its kind",
+    ),
     "mtx claims 1e6 entries": (
         "S2",
         "x.mtx",

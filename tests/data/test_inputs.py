@@ -169,3 +169,61 @@ def test_any_other_size_of_a_column_is_divided_out(name, size):
     found, plain = scaled_fit(name, ROWS * [1, size, 1, 1]), scaled_fit(name, ROWS)
     values = "correlations_" if name == "SparseCCA" else "explained_variance_ratio_"
     assert np.allclose(getattr(found, values), getattr(plain, values), rtol=1e-5)
+
+
+def test_blocks_have_at_least_one_row():
+    assert list(as_rows(ROWS, block_rows=1).offsets) == list(range(31))
+    with pytest.raises(ValueError, match="block_rows must be at least 1, got 0"):
+        as_rows(ROWS, block_rows=0)
+
+
+@pytest.mark.needs("dask")
+def test_dask_arrays_are_tables_of_numbers():
+    da = pytest.importorskip("dask.array")
+    for values, error, message in (
+        (ROWS[:, :, None], ValueError, "Expected 2D array, got 3D array instead"),
+        (ROWS.astype("datetime64[s]"), TypeError, "its dtype is datetime64"),
+        (ROWS.astype(complex), ValueError, "Complex data not supported"),
+    ):
+        with pytest.raises(error, match=message):
+            PCA(2).fit(da.from_array(values, chunks=10))
+
+
+# --- the memory that is left ------------------------------------------------------------------------
+
+
+def test_a_container_may_leave_less_than_the_system(monkeypatch):
+    """The files of a control group, as Linux writes them; "max" is no limit."""
+    from princomp.data import budget
+
+    plain = budget._system_bytes()
+    for limit, used, left in (("5000\n", "2000\n", 3000), ("5000\n", "6000\n", 0), ("max\n", "2000\n", None)):
+        files = {"/sys/fs/cgroup/memory.max": limit, "/sys/fs/cgroup/memory.current": used}
+        monkeypatch.setattr(budget.Path, "read_text", lambda path, files=files: files[str(path)])
+        found = budget.available_bytes()
+        assert found == left if left is not None else found > plain / 2
+        with budget.limited(1000):
+            assert budget.available_bytes() == min(1000, found)
+
+
+def test_where_the_system_does_not_say_half_of_all_memory_counts(monkeypatch):
+    from princomp.data import budget
+
+    def no_file(*args, **how):
+        raise OSError
+
+    monkeypatch.setattr(budget, "open", no_file, raising=False)
+    sizes = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1001}
+    monkeypatch.setattr(budget.os, "sysconf", sizes.__getitem__)
+    assert budget.available_bytes() == 2050048
+    monkeypatch.setattr(budget.os, "sysconf", no_file)
+    assert budget.available_bytes() == 2 * 2**30
+
+
+def test_what_needs_more_than_is_left_is_refused_in_gibibytes():
+    from princomp.data import budget
+
+    with budget.limited(2**30):
+        budget.require(2.0**30, "A matrix", "Take fewer columns.")
+        with pytest.raises(MemoryError, match=r"needs 2\.5 GiB, but only 1\.0 GiB can be had\. Take fewer columns"):
+            budget.require(2.5 * 2**30, "A matrix", "Take fewer columns.")

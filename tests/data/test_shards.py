@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from princomp import PCA
 from princomp.data import as_rows
@@ -111,3 +112,10 @@ def test_a_shard_whose_columns_change_is_an_error(X, frame):
     answers = iter([frame(X)])
     with pytest.raises(ValueError, match="it lacks d; it has e"):
         PCA(2).fit([lambda: next(answers, frame(X, ["a", "b", "c", "e"]))])
+
+
+def test_arrays_of_other_widths_are_refused(X):
+    with pytest.raises(ValueError, match=r"All shards must have the same number of columns, found \[3, 4\]"):
+        PCA(2).fit([X, X[:, :3]])
+    with pytest.raises(TypeError, match="is a sparse matrix, which is not taken here: put sparse parts together"):
+        PCA(2).fit([sp.csr_array(X), sp.csr_array(X)])

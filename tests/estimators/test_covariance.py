@@ -102,3 +102,32 @@ def test_the_size_of_a_covariance_changes_nothing_but_the_size(model, size):
 def test_a_negative_eigenvalue_is_told_in_the_units_given():
     with pytest.raises(ValueError, match=r"this one has -1e\+200, the largest being 4e\+200"):
         PCA(2).fit_covariance(np.diag([4e200, -1e200, 1e200]))
+
+
+# --- what is none -----------------------------------------------------------------------------------
+
+
+def test_what_is_no_square_or_holds_no_numbers_is_refused(model):
+    with pytest.raises(ValueError, match=r"A covariance matrix is square, got shape \(3, 4\)\. For data, call fit\."):
+        model.fit_covariance(np.ones((3, 4)))
+    S = np.eye(4)
+    S[1, 2] = S[2, 1] = np.nan
+    with pytest.raises(ValueError, match="contains NaN in column 1 "):
+        model.fit_covariance(S)
+    S[1, 2] = S[2, 1] = np.inf
+    with pytest.raises(ValueError, match="contains inf in column 1 "):
+        model.fit_covariance(S)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (PCA("mle"), 'n_components="mle" needs n_samples'),
+        (PCA(2, solver="svd"), "fit_covariance uses solver=\"eigh\" only, got 'svd'"),
+        (SparsePCA(2, formulation="regression", checkpoint="x"), "checkpoint is for fit, not for fit_covariance"),
+        (SparsePCA(2, code_alpha=1.0), "A penalty on the codes needs data: call fit, not fit_covariance"),
+    ],
+)
+def test_what_needs_data_is_refused(asked, words):
+    with pytest.raises(ValueError, match=words):
+        asked.fit_covariance(np.diag([4.0, 3.0, 2.0, 1.0]))

@@ -593,6 +593,12 @@ def test_weights_that_mean_nothing(weight):
         ProbabilisticPCA(2).fit(virus(), sample_weight=weight)
 
 
+def test_one_weight_is_that_of_every_row():
+    one, each = (ProbabilisticPCA(2).fit(virus(), sample_weight=weight) for weight in (3.0, np.full(38, 3.0)))
+    assert one.log_likelihood_ == each.log_likelihood_
+    assert (one.components_ == each.components_).all()
+
+
 # --- how many -----------------------------------------------------------------------------------------------
 
 

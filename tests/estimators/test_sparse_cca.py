@@ -120,6 +120,17 @@ def test_rows_must_match():
     X, Y = small()
     with pytest.raises(ValueError, match="as many rows"):
         SparseCCA().fit(X, Y[:-1])
+    with pytest.raises(ValueError, match="SparseCCA requires y to be passed, but the target y is None"):
+        SparseCCA().fit(X)
+
+
+@pytest.mark.parametrize("factor", [1e-170, 1e170])
+def test_squares_that_float64_does_not_hold_need_scaling(factor):
+    X, Y = small()
+    for pair in ((X * factor, Y), (X, Y * factor)):
+        with pytest.raises(ValueError, match=r"Squares of X or Y are out of the range of float64\. Use scale=True"):
+            SparseCCA(scale=False).fit(*pair)
+        assert SparseCCA().fit(*pair).score(*pair) == pytest.approx(SparseCCA().fit(X, Y).score(X, Y))
 
 
 def two_factors(seed, n=200, p=30, q=40):
@@ -181,6 +192,8 @@ def test_rows_must_match_after_the_fit(method):
     cca = SparseCCA().fit(X, Y)
     with pytest.raises(ValueError, match="as many rows: found 80 and 79"):
         getattr(cca, method)(X, Y[:-1])
+    with pytest.raises(ValueError, match=f"Y has {Y.shape[1] - 1} features, but was fitted with {Y.shape[1]}"):
+        getattr(cca, method)(X, Y[:, 1:])
 
 
 def test_callback_stops_and_checkpoint_resumes_for_the_same_data_only(tmp_path):

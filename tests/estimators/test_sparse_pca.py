@@ -1,5 +1,7 @@
 """Sparse PCA by penalties: published numbers, agreement of inputs, edges, and scikit-learn's common checks."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -392,7 +394,9 @@ def test_a_search_for_nonzeros_stops_where_the_callback_asks(wine, how, calls, o
         sparse.fit(wine) if of == "data" else sparse.fit_covariance(np.cov(wine.T))
     assert len(heard) == calls
     assert sparse.result_.status.code == "stopped"
-    assert "Stopped by the callback in fit" in sparse.result_.status.sentence
+    fits = 1 + sum(after.iteration <= before.iteration for before, after in pairwise(heard))  # each counts from 1 on
+    said = f"in fit {fits} of the search for nonzeros, after {heard[-1].iteration} iterations of it"
+    assert f"Stopped by the callback {said}" in sparse.result_.status.sentence
     assert np.isfinite(sparse.components_).all()
     assert np.shape(sparse.alpha_) == (3,)
 
@@ -425,6 +429,8 @@ def test_errors_say_what_to_do(wine):
         ({"scores": "best"}, "scores must be one of"),
         ({"n_components": 14, "formulation": "regression"}, r"an integer from 1 to 13 \(= min\(n, p\)\), or None; got"),
         ({"n_init": 0}, "n_init"),
+        ({"radius": 0}, "radius must be a number above 0, got 0"),
+        ({"radius": "wide"}, "radius must be a number above 0, got 'wide'"),
         ({"alpha": -1.0}, "alpha must be a finite number of at least 0"),
         ({"alpha_share": -0.1}, "alpha_share must be a finite number of at least 0"),
         ({"alpha_share": 2}, "alpha_share must be from 0 to 1.*got 2"),

@@ -130,7 +130,7 @@ def _stack(total: Array, part: Array) -> Array:
 def _faults(block: Array, rows: slice) -> tuple[Array, Array, Array]:
     """Count NaN and infinite cells, and find the largest deviation from the shift, column by column."""
     nan, inf = np.isnan(block), np.isinf(block)
-    return nan.sum(axis=0), inf.sum(axis=0), np.where(nan | inf, 0.0, np.abs(block)).max(axis=0)
+    return nan.sum(axis=0), inf.sum(axis=0), np.where(nan, 0.0, np.abs(block)).max(axis=0)
 
 
 def _merge_faults(total: Any, part: Any) -> Any:
@@ -192,11 +192,10 @@ def shift(rows: Rows) -> Array:
         return _shifts[rows]
     n = min(rows.shape[0], SHIFT_ROWS, max(SHIFT_CELLS // rows.shape[1], 1))
     first = take(Centered(rows), np.arange(n))
-    origin = first[0].copy()
     with np.errstate(over="ignore", invalid="ignore"):
-        # About the first row: a plain mean of numbers near 1e10 costs digits.
-        first -= origin
-        near = origin + first.mean(axis=0)
+        # About the first row: a plain mean of numbers near 1e10 costs digits. Differences may overflow, shares do not.
+        near = first[0] + (first - first[0]).mean(axis=0)
+        near = np.where(np.isfinite(near), near, (first / n).sum(axis=0))
     _shifts[rows] = np.nan_to_num(near, nan=0.0, posinf=0.0, neginf=0.0)
     return _shifts[rows]
 

@@ -74,6 +74,8 @@ def check_values(rows: Rows, names: Any = None, *, center: bool = True, missing:
     Else return each column's largest deviation. It costs a pass, so it is called only when sums came out wrong.
     """
     nan, inf, largest = statistics.column_faults(rows, center=center)
+    if center and inf.any():  # in the cells, or only in their distance from others
+        inf = statistics.column_faults(rows, center=False)[1]
     replace = "Replace those cells, by NaN if they are to count as missing" if missing else REPLACE
     for kind, count, hint in (("NaN", 0 * nan if missing else nan, MISSING), ("inf", inf, replace)):
         if count.any():

@@ -14,17 +14,23 @@ from princomp.data.rows import itself
 from princomp.data.wrapped import mapped
 from princomp.estimators.checks import check_values
 from princomp.estimators.decompose import decompose
+from princomp.estimators.kernel_columns import decompose_columns
+from princomp.estimators.spectrum import Spectrum
 from princomp.kernels import Kernel, resolve
 from princomp.kernels.base import dense
 from princomp.result import Result
 from princomp.solvers import kernel as exact
-from princomp.solvers.feature_maps import Fourier, Nystroem, fourier, intervals, nystroem
+from princomp.solvers.feature_maps import Columns, Fourier, Nystroem, fourier, intervals, nystroem
 from princomp.solvers.kernel_matrix import KEEP_SHARE, GivenMatrix, KernelMatrix
 from princomp.solvers.landmarks import Fixed, PivotedCholesky, Selector, Uniform
 from princomp.solvers.signs import signs
 
 APPROXIMATIONS = ("nystroem", "rpcholesky", "fourier")
-LEAST_RANK, RANK = 200, 10  # landmarks, unless told otherwise: at least, and for each component
+# Landmarks, unless told otherwise: at least, and for each component. Of 10000 rows of 20, ten components fall short of
+# the exact ones by 0.33 % of their variance with 200 landmarks, 0.03 % with 500 and 0.01 % with 720, in 0.1, 0.17 and
+# 0.23 s.
+LEAST_RANK, RANK = 720, 10
+RANK_BYTES = 48.0  # for each pair of landmarks, or features: matrices of that size
 # Landmarks are chosen among these many rows at the most, evenly picked, so that the choice takes bounded memory.
 SAMPLE_ROWS, SAMPLE_BYTES = 30_000, 2**28
 ASYMMETRY = 1e-8  # of the largest entry: more is no rounding
@@ -94,6 +100,12 @@ def choose_approximation(rows: Rows, kernel: Kernel) -> str | None:
     """
     fits = rows.local and 8.0 * rows.shape[0] ** 2 <= KEEP_SHARE * budget.available_bytes()
     return None if fits or not kernel.psd or not kernel.centred else "rpcholesky"
+
+
+def default_rank(k: int) -> int:
+    """Return how many landmarks, or features, there are for k components unless told otherwise: as memory allows."""
+    room = int(np.sqrt(KEEP_SHARE * budget.available_bytes() / RANK_BYTES))
+    return max(min(LEAST_RANK, room), RANK * k)
 
 
 def _middle(rows: Rows, names: Any) -> Array | None:
@@ -167,12 +179,9 @@ def _by_features(rows: Rows, kernel: Kernel, about: Array | None, approximation:
     with np.errstate(over="ignore", invalid="ignore"):
         trace = float(rows.reduce(_own, kernel, about))
     _check_finite(trace)
-    rank = min(asked.rank or max(LEAST_RANK, RANK * (asked.k or 0)), n)
-    features, basis = _features(rows, kernel, about, approximation, rank, asked)
-    k = min(asked.k or features.width, features.width, n)
-    how: dict[str, Any] = {"tol": asked.tol, "max_iter": asked.max_iter, "drive": asked.drive}
-    made = mapped(rows, features, width=features.width)
-    found = decompose(made, k, "eigh", center=True, scale=False, generator=asked.generator, **how)
+    rank = min(asked.rank or default_rank(asked.k or 0), n)
+    made_of, basis = _features(rows, kernel, about, approximation, rank, asked)
+    features, found, error = _decomposed(rows, made_of, asked)
     values, total = found.variances * found.freedom, float(found.total / found.unit / found.unit)
     floor = np.asarray(found.certificate.details.get("floor", 0.0)) / found.unit / found.unit
     values = np.where(values > floor, values, 0.0)
@@ -198,14 +207,29 @@ def _by_features(rows: Rows, kernel: Kernel, about: Array | None, approximation:
     )
     answer = _padded(answer, asked.k or 0)
     if isinstance(features, Nystroem):
-        answer = _with_intervals(answer, total, trace, max(trace - total - n * answer.mean_square, 0.0))
+        answer = _with_intervals(answer, total, trace, max(trace - total - n * answer.mean_square, 0.0), error)
     return answer
+
+
+def _decomposed(rows: Rows, made_of: Columns | Fourier, asked: Question) -> tuple[Nystroem | Fourier, Spectrum, float]:
+    """Return features, their components, and what rounding leaves unknown of their eigenvalues beyond the usual."""
+    k = min(asked.k or made_of.width, made_of.width, rows.shape[0])
+    if isinstance(made_of, Columns):
+        quick = decompose_columns(rows, made_of, k, asked.tol)
+        if quick is not None:
+            return quick
+    features = nystroem(made_of) if isinstance(made_of, Columns) else made_of
+    how: dict[str, Any] = {"tol": asked.tol, "max_iter": asked.max_iter, "drive": asked.drive}
+    made = mapped(rows, features, width=features.width)
+    k = min(k, features.width)
+    found = decompose(made, k, "eigh", center=True, scale=False, generator=asked.generator, **how)
+    return features, found, 0.0
 
 
 def _features(
     rows: Rows, kernel: Kernel, about: Array | None, approximation: str, rank: int, asked: Question
-) -> tuple[Nystroem | Fourier, Array]:
-    """Return the feature map, and what it is made of: landmarks (m, p), or frequencies (m, p)."""
+) -> tuple[Columns | Fourier, Array]:
+    """Return the feature map, or columns to make it of, and their landmarks (m, p), or frequencies (m, p)."""
     rng = asked.generator()
     if approximation == "fourier":
         made = fourier(kernel, rows.shape[1], rank, rng, about)
@@ -225,7 +249,7 @@ def _features(
     else:
         selector: Selector = PivotedCholesky(rank) if approximation == "rpcholesky" else Uniform(rank)
         landmarks = _chosen(rows, kernel, about, rank, selector, rng)
-    return nystroem(kernel, landmarks, about), landmarks
+    return Columns.of(kernel, landmarks, about), landmarks
 
 
 def _chosen(
@@ -242,13 +266,16 @@ def _own(block: Any, rows: slice, kernel: Kernel, about: Array | None) -> Array:
     return np.asarray(kernel.own(kernel.points(block.astype(np.float64, copy=False), about)).sum())
 
 
-def _with_intervals(found: Found, total: float, trace: float, left: float) -> Found:
-    """Return the same, with all that is known of the matrix itself from what landmarks leave of its trace."""
+def _with_intervals(found: Found, total: float, trace: float, left: float, error: float) -> Found:
+    """Return the same, with all that is known of the matrix itself from what landmarks leave of its trace.
+
+    ``error`` is what rounding may have made of that trace, and of the eigenvalues.
+    """
     ratio, share = _share(found.values, total + left), left / trace if trace > 0 else 0.0
     words = f"of landmarks, which leave {share:.1e} of the kernel matrix out"
     if found.kernel is None or not found.kernel.psd:
         return replace(found, ratio=ratio, result=_approximate(found.result, None, found.values, words))
-    known = intervals(found.values, total, trace, left)
+    known = intervals(found.values, total, trace, left, error)
     words += f": no eigenvalue of it is more than {left:.1e} larger"
     return replace(
         found,

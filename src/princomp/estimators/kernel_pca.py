@@ -1,7 +1,7 @@
 """Kernel principal component analysis."""
 
 from collections.abc import Callable, Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -10,21 +10,23 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from princomp._kinds import NONNEGATIVE, SHARE, SQUARABLE, VARIANCE, Count, Kind, Number, Numbers, Of, Word
+from princomp._kinds import ANY, NONNEGATIVE, SHARE, SQUARABLE, VARIANCE, Count, Kind, Number, Numbers, Of, Word
 from princomp._typing import Array
 from princomp._warn import warn
-from princomp.data import Rows, as_rows
+from princomp.data import Rows, as_rows, statistics
 from princomp.data.wrapped import map_pieces
 from princomp.estimators.base import Estimator
 from princomp.estimators.checks import check_choice, check_count, check_values, count_components
 from princomp.estimators.description import Description, Scores, usual_scores
+from princomp.estimators.kernel_choice import HELD_OUT, Wish, choose
 from princomp.estimators.kernel_description import describe_kernel, scores_and_novelty, scores_with_novelty
-from princomp.estimators.kernel_fit import APPROXIMATIONS, Features, Found, Question, as_given, find, novelty, scores
+from princomp.estimators.kernel_fit import APPROXIMATIONS, Features, Found, Question, find, novelty, scores
 from princomp.estimators.kernel_preimage import (
     Model,
     Way,
     check_preimage,
     denoised,
+    feature_map,
     itself,
     kept_examples,
     numbers,
@@ -35,7 +37,6 @@ from princomp.estimators.kernel_preimage import (
 from princomp.kernels import Kernel
 from princomp.progress import Tell
 from princomp.result import State
-from princomp.solvers.feature_maps import Columns, Fourier
 from princomp.solvers.preimage import STEPS, TOL
 
 # The way back of models, with the coefficients it was made for: found when it is first gone, from what the model holds.
@@ -51,14 +52,16 @@ class KernelPCA(Estimator):
 
     Parameters
     ----------
-    n_components : int or None, default None
-        How many components; None for all with positive eigenvalues.
+    n_components : int, "held-out" or None, default None
+        How many components; None for all with positive eigenvalues. "held-out": those that restore rows best which
+        were left out of a fit and to which noise was added, a fifth of the rows, 300 at the most, of 4000 at the most.
     kernel : str, callable or Kernel, default "rbf"
         "linear", "rbf", "laplacian", "polynomial" (or "poly"), "cosine", "sigmoid", "knn-rbf" (radial among
         neighbours), "normalized-rbf" (the normalised graph Laplacian), "precomputed" (X is the kernel matrix itself), a
         function of two rows, or an object of `princomp.kernels`.
-    gamma : float, "scale", "median" or None, default None
-        The kernel's width: None is 1 / n_features; see `princomp.kernels.bandwidth`.
+    gamma : float, "scale", "median", "held-out" or None, default None
+        The kernel's width: None is 1 / n_features; see `princomp.kernels.bandwidth`. "held-out": as for
+        ``n_components``, from "median" on by factors of 2.
     degree : int, default 3
         Of the polynomial kernel.
     coef0 : float, default 1
@@ -80,6 +83,11 @@ class KernelPCA(Estimator):
         alone; "ridge" is a regression of rows on their scores, learnt from 2000 training rows at the most, evenly
         picked, of exact fits, and of others if it is asked for here; else from the landmarks, or as many rows. None is
         the nearest row for "rbf" and "linear", and "ridge" for all other kernels.
+    noise : float, optional
+        For "held-out": the standard deviation of the noise that is to be taken off. With a number rows count as clean,
+        and what is restored is compared with them. Without, they have noise already, as much as there is along their
+        median principal component; a row x is then restored from x + e and compared with x - e, e being as much noise
+        again, so that nothing is gained by keeping any.
     tol : float, default 1e-6
         Bound on the certificate: the residual of each eigenvector, relative to its own eigenvalue.
     max_iter : int, default 1000
@@ -113,6 +121,11 @@ class KernelPCA(Estimator):
         Its width.
     approximation_ : str
         "exact", "nystroem", "rpcholesky" or "fourier".
+    held_out_ : (m, 3) array or None
+        For "held-out": gamma (NaN if the kernel has none), number of components and mean squared error of each model
+        tried. See `princomp.plots.held_out_errors`.
+    noise_ : float or None
+        For "held-out": the standard deviation of the noise that was added.
     n_components_, n_features_in_, n_samples_, n_iter_ : int
         Counts.
     certificate_ : Certificate
@@ -150,12 +163,14 @@ class KernelPCA(Estimator):
         "_offset": Numbers("k", SQUARABLE),
         "_mean": Numbers("w", SQUARABLE),  # F(x) times this is the mean of k(x, x_i), or the trivial score
         "_mean_square": Number(),  # of k(x_i, x_j), over all training rows
+        "held_out_": Numbers("tried three", ANY, or_none=True, optional=True),
+        "noise_": Number(NONNEGATIVE, or_none=True, optional=True),
         "_examples": Numbers("e p", or_none=True, optional=True),  # training rows, for the way back
     }
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         kernel: str | Kernel | Callable[..., float] = "rbf",
         gamma: float | str | None = None,
@@ -167,6 +182,7 @@ class KernelPCA(Estimator):
         rank: int | None = None,
         landmarks: Any = None,
         preimage: str | None = None,
+        noise: float | None = None,
         tol: float = 1e-6,
         max_iter: int = 1000,
         random_state: Any = None,
@@ -185,6 +201,7 @@ class KernelPCA(Estimator):
         self.rank = rank
         self.landmarks = landmarks
         self.preimage = preimage
+        self.noise = noise
         super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
 
     # Fitting
@@ -192,11 +209,12 @@ class KernelPCA(Estimator):
     def _fit(self, X: Any, tell: Tell) -> None:
         rows = self._open(X, reset=True, least_rows=2)
         self._check_parameters(rows)
+        wish = Wish(_is_held_out(self.gamma), _is_held_out(self.n_components), self.preimage, self.noise)
         asked = Question(
-            k=None if self.n_components is None else int(self.n_components),
+            k=None if isinstance(self.n_components, str | None) else int(self.n_components),
             kernel=self.kernel,
             kernel_options={
-                "gamma": self.gamma,
+                "gamma": "median" if wish.gamma else self.gamma,
                 "degree": self.degree,
                 "coef0": self.coef0,
                 "n_neighbors": self.n_neighbors,
@@ -211,9 +229,12 @@ class KernelPCA(Estimator):
             drive=self._drive(tell, rows),
             names=self._names,
         )
-        found = find(rows, asked)
+        chosen = choose(statistics.here(rows), asked, wish) if wish.gamma or wish.k else None
+        found = find(rows, asked if chosen is None else chosen.asked)
         check_preimage(self.preimage, found.kernel)
         self._keep(found, rows)
+        self.held_out_ = None if chosen is None else chosen.tried
+        self.noise_ = None if chosen is None else chosen.noise
         way = resolve_preimage(self.preimage, found.kernel)
         how = {"asked": self.preimage is not None}
         self._examples = kept_examples(rows, found.approximation, len(found.coefficients), way, **how)
@@ -221,7 +242,9 @@ class KernelPCA(Estimator):
     def _check_parameters(self, rows: Rows) -> None:
         """Complain about parameters that mean nothing."""
         self._check_limits()
-        count_components(self.n_components, rows.shape[0], of=" (= n)")
+        count_components(self.n_components, rows.shape[0], of=" (= n)", words=(HELD_OUT,))
+        if self.noise is not None and not (isinstance(self.noise, Real) and 0 < float(self.noise) < np.inf):
+            raise ValueError(f"noise must be a finite number above 0, or None; got {self.noise!r}.")
         if self.approximation is not None:
             check_choice("approximation", self.approximation, ("auto", *APPROXIMATIONS))
         check_count("rank", self.rank, or_none=True)
@@ -395,17 +418,17 @@ class KernelPCA(Estimator):
 
     def _map(self) -> Callable[[Any], Array]:
         """Return the feature map of the fit."""
-        if self._basis is None or self.kernel_ is None:
-            return as_given
-        if self.approximation_ == "fourier":
-            return Fourier(self._basis.T, self._about)
-        return Columns.of(self.kernel_.on(self._basis), self._basis, self._about)
+        return feature_map(self.approximation_, self.kernel_, self._basis, self._about)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what is accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
+
+
+def _is_held_out(value: Any) -> bool:
+    return isinstance(value, str) and value == HELD_OUT
 
 
 def _warn_of(found: Found, *, asked: bool) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.data import Centered, Rows, statistics
+from princomp.estimators.kernel_fit import as_given
 from princomp.kernels import Gaussian, Kernel, Linear
 from princomp.kernels.base import dense, moved
 from princomp.solvers.feature_maps import Columns, Fourier
@@ -55,6 +56,17 @@ def kept_examples(rows: Rows, approximation: str, width: int, way: str, *, asked
     most = RIDGE_ROWS if asked and way == "ridge" else width
     n = rows.shape[0]
     return statistics.take(Centered(rows), np.linspace(0, n - 1, min(most, n)).astype(int))
+
+
+def feature_map(
+    approximation: str, kernel: Kernel | None, basis: Array | None, about: Array | None
+) -> Callable[[Any], Array]:
+    """Return the feature map of a fit."""
+    if basis is None or kernel is None:
+        return as_given
+    if approximation == "fourier":
+        return Fourier(basis.T, about)
+    return Columns.of(kernel.on(basis), basis, about)
 
 
 @dataclass(frozen=True)
@@ -132,7 +144,7 @@ class FixedPoint:
 Way = Straight | Regression | FixedPoint
 
 
-def way_back(way: str, model: Model, kernel: Kernel) -> Way:
+def way_back(way: str, model: Model, kernel: Kernel | None, *, ridge_rows: int | None = None) -> Way:
     """Return the way back, "closed-form", "fixed-point" or "ridge", of a fit."""
     if way == "closed-form" and isinstance(model.features, Columns):
         points = dense(model.features.points[0])
@@ -147,7 +159,7 @@ def way_back(way: str, model: Model, kernel: Kernel) -> Way:
         raise ValueError(
             'This fit keeps no rows for preimage="ridge" to learn from. Fit it again, with preimage="ridge".'
         )
-    rows = model.picked(RIDGE_ROWS)
+    rows = model.picked(ridge_rows or RIDGE_ROWS)
     return Regression(fit_ridge(model.scores(model.features(rows)), rows))
 
 

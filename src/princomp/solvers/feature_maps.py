@@ -69,10 +69,9 @@ class Nystroem:
         return self.columns(block) @ self.root
 
 
-def nystroem(kernel: Kernel, landmarks: Any, about: Array | None) -> Nystroem:
-    """Return the feature map of landmarks (m, p), an array or CSR."""
-    columns = Columns.of(kernel, landmarks, about)
-    values, vectors = np.linalg.eigh(kernel.between(columns.points, columns.points))
+def nystroem(columns: Columns) -> Nystroem:
+    """Return the feature map of landmarks, as many features as their kernel matrix has rank."""
+    values, vectors = np.linalg.eigh(columns.kernel.between(columns.points, columns.points))
     kept = values > CUT * len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0)
     # Largest first: landmarks that are alike leave fewer features than there are of them.
     root = (vectors[:, kept] / np.sqrt(values[kept]))[:, ::-1]
@@ -132,12 +131,13 @@ class Intervals:
     ratio_upper: Array  # (k,)
 
 
-def intervals(values: Array, total: float, trace: float, left: float) -> Intervals:
+def intervals(values: Array, total: float, trace: float, left: float, error: float = 0.0) -> Intervals:
     """Return intervals around the eigenvalues of a positive semidefinite kernel.
 
     ``values`` (k,) are those of K^c and ``total`` is its trace; ``trace`` is that of K, and ``left`` tr(K - K^).
+    ``error`` is what rounding may have done to each of these, beside ROUNDING.
     """
-    slack = ROUNDING * trace
+    slack = ROUNDING * trace + error
     left = max(left, 0.0) + slack
     lower, upper = np.maximum(values - slack, 0.0), values + left
     least, most = max(total - slack, 0.0), total + left

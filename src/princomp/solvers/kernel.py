@@ -21,10 +21,12 @@ from princomp.certificates.principal import MATRIX_ROUNDING
 from princomp.result import Certificate, Result, Status, run
 from princomp.solvers.eigh import leading_eigenpairs
 from princomp.solvers.kernel_matrix import KernelMatrix
+from princomp.solvers.krylov import GROWTH
 from princomp.solvers.leading import Operator, leading
 
 DENSE = 500  # rows up to which LAPACK is as fast for any number of components
 MANY = 0.125  # of the rows: components that are many
+COSTLY = 3000  # rows from which a product costs so much that the iteration may look at what it has after each
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,9 @@ def by_krylov(
 ) -> KernelSpectrum:
     """Solve by block Krylov iteration; K is positive semidefinite."""
     total = K.centred_trace
-    S = Operator(K.centred_product, K.n, total, partial(_floor, K))
+    rough = K.centred_product_in_single if K.may_begin_in_single else None
+    growth = 0.0 if K.n >= COSTLY else GROWTH
+    S = Operator(K.centred_product, K.n, total, partial(_floor, K), in_single=rough, growth=growth)
     found = leading(S, k, tol=tol, max_iter=max_iter, rng=rng, drive=drive)
     values = np.where(found.values > _floor(K, found.values), found.values, 0.0)
     left = max(total - float(values.sum()), 0.0)

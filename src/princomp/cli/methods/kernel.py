@@ -15,11 +15,11 @@ KERNELS = ("linear", "rbf", "laplacian", "polynomial", "cosine", "sigmoid", "knn
 class Gamma(click.ParamType):  # type: ignore[type-arg]  # generic since Click 8.4
     """A number of at least 0, or a word by which it is found."""
 
-    name = "number|scale|median"
+    name = "number|scale|median|held-out"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
         """Return the number or the word."""
-        if isinstance(value, str) and value in ("scale", "median"):
+        if isinstance(value, str) and value in ("scale", "median", "held-out"):
             return value
         try:
             number = float(value)
@@ -51,8 +51,14 @@ METHOD = Method(
             type=click.Choice(["fixed-point", "ridge"]),
             help="How rows are found for scores. [default: the nearest row for rbf and linear, else ridge]",
         ),
+        click.Option(
+            ["--noise"],
+            type=click.FloatRange(min=0, min_open=True),
+            help="For held-out: how much noise is to be taken off, its standard deviation. [default: estimated]",
+        ),
         TOL,
         MAX_ITER,
     ),
+    choices=("held-out",),
     at_most_rank=False,
 )
