@@ -11,6 +11,7 @@ from cardinality_problems import KINDS, constraints, good_support, matrix, optim
 from princomp import datasets
 from princomp._compiled import loops
 from princomp.certificates import nonnegative_value, verify
+from princomp.certificates.nonnegative import nonnegative_bound
 from princomp.solvers import branch_and_bound, cardinality_bounds
 from princomp.solvers.branch_and_bound import prove
 
@@ -305,3 +306,11 @@ def test_best_nonnegative_vector():
         tried = np.maximum(S @ tried + 10 * tried, 0)
         tried /= np.linalg.norm(tried, axis=0)
     assert np.einsum("ij,ik,kj->j", tried, S, tried).max() == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_negative_covariances_can_only_lower_what_a_nonnegative_vector_has(unit):
+    S = np.array([[2.0, -1.0, 0.0], [-1.0, 1.0, 0.5], [0.0, 0.5, 1.0]])
+    assert nonnegative_bound(S * unit) == pytest.approx(2.0 * unit, rel=1e-12)
+    assert nonnegative_bound(np.abs(S) * unit) == pytest.approx(np.linalg.eigvalsh(np.abs(S))[-1] * unit, rel=1e-12)
+    assert nonnegative_bound(-S * unit) == pytest.approx(np.linalg.eigvalsh(-S)[-1] * unit, rel=1e-12)
