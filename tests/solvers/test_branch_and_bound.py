@@ -315,3 +315,14 @@ def test_negative_covariances_can_only_lower_what_a_nonnegative_vector_has(unit)
     assert nonnegative_bound(np.abs(S) * unit) == pytest.approx(np.linalg.eigvalsh(np.abs(S))[-1] * unit, rel=1e-12)
     at_odds = np.array([[1.0, 1.0, -1.0], [1.0, 1.0, 1.0], [-1.0, 1.0, 1.0]])  # raised it would have 1 + sqrt(2)
     assert nonnegative_bound(at_odds * unit) == pytest.approx(2.0 * unit, rel=1e-12)
+
+
+def test_points_that_no_leaf_uses_are_let_go_of(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((15, 30))
+    S = X.T @ X
+    whole = prove(S, 6, support=range(6))
+    monkeypatch.setattr(branch_and_bound, "POINT_BYTES", 1)
+    found = prove(S, 6, support=range(6))
+    assert verify(S, found)
+    assert found.upper == pytest.approx(whole.upper, rel=1e-12)
+    assert len(found.leaves.points) == len(whole.leaves.points)
