@@ -1,8 +1,10 @@
 """Draw the pictures of the documentation: python docs/make_pictures.py (needs matplotlib and scikit-learn).
 
-Writes SVG files to docs/pictures/. The same versions of the libraries give the same files. house.svg is drawn by hand.
+Writes SVG files to docs/pictures/, and PNG files of what has thousands of outlines. The same versions of the libraries
+give the same files. house.svg is drawn by hand. Names of pictures draw these alone.
 """
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -279,26 +281,46 @@ def contiguous(plt):
     return figure
 
 
-def main():
-    """Draw all."""
+def write_outlines(figure, path):
+    """Write an SVG file."""
+    figure.savefig(path, metadata={"Date": None}, dpi=110)
+    path.write_text("\n".join(x.rstrip() for x in path.read_text().splitlines()) + "\n")
+
+
+def write_pixels(figure, path):
+    """Write a PNG file of 64 colours."""
+    from PIL import Image
+
+    figure.savefig(path, dpi=120)
+    with Image.open(path) as picture:
+        few = picture.convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
+
+
+def main(names):
+    """Draw all, or those of these names."""
     import matplotlib
 
     matplotlib.use("Agg")
+    import kernel_pictures as kernel
     from certificate_pictures import certificate, floors
     from matplotlib import pyplot as plt
     from probabilistic_pictures import how_many, mixture, posterior
 
-    drawings = (two_ways, descent, misleads, offsets, sparse_loadings, two_answers, contiguous)
-    drawings += (certificate, floors, posterior, how_many, mixture)
+    outlines = (two_ways, descent, misleads, offsets, sparse_loadings, two_answers, contiguous)
+    outlines += (certificate, floors, posterior, how_many, mixture)
+    pixels = (kernel.contours, kernel.radial_kernels, kernel.widths, kernel.swiss_roll)
+    drawings = [(draw, write_outlines, "svg") for draw in outlines] + [(draw, write_pixels, "png") for draw in pixels]
     PICTURES.mkdir(exist_ok=True)
     with plt.rc_context(SETTINGS):
-        for draw in drawings:
-            path = PICTURES / f"{draw.__name__}.svg"
-            draw(plt).savefig(path, metadata={"Date": None}, dpi=110)
-            path.write_text("\n".join(x.rstrip() for x in path.read_text().splitlines()) + "\n")
+        for draw, write, kind in drawings:
+            if names and draw.__name__ not in names:
+                continue
+            path = PICTURES / f"{draw.__name__}.{kind}"
+            write(draw(plt), path)
             plt.close("all")
             print(f"{path.relative_to(PICTURES.parent)}  {path.stat().st_size / 1000:.0f} kB")  # noqa: T201
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,7 +1,8 @@
 """The methods, listed once, each with a small problem: what all of them promise is tested over this list.
 
-A method is an estimator with the parameters that make it work in one way. A new one is one entry here; the tests in
-`test_methods.py` then ask of it what they ask of all.
+A method is an estimator with the parameters that make it work in one way. A new one is one entry here; all tests that
+go over the list then ask of it what they ask of all: `test_methods.py`, scikit-learn's checks, model files,
+descriptions and whatever else imports `METHODS`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 import princomp
 from helpers import data_with_spectrum
+from princomp.penalties import L1
 
 K = 2
 TABLE = data_with_spectrum(60, 12, np.geomspace(9, 0.5, 12), seed=3, offset=3.0)
@@ -41,6 +43,7 @@ class Method:
     ignores_offset: bool = True
     by_feature: bool = True  # whether what is compared has a number for each feature
     at_most_rank: bool = True  # has no more components than rows or features
+    up_to_rows: bool = False  # may have as many components as rows, however few features there are
     refuses: Mapping[str, str] = field(default_factory=dict)
 
     def make(self, **more):
@@ -60,7 +63,7 @@ class Method:
         return getattr(model, self.found)
 
 
-KERNEL = {"iterates": False, "from_covariance": False, "found": "eigenvalues_", "by_feature": False}
+KERNEL = {"iterates": False, "from_covariance": False, "found": "eigenvalues_", "by_feature": False, "up_to_rows": True}
 
 METHODS = {
     "pca, eigh": Method("PCA", {"solver": "eigh"}, iterates=False),
@@ -92,3 +95,24 @@ METHODS = {
         "SparseCCA", {"alpha_x": 0.05, "alpha_y": 0.05}, {"tol": 1e-10}, two_tables=True, from_covariance=False
     ),
 }
+
+# Other parameters that decide what is computed, for scikit-learn's checks: (estimator, parameters). They are asked of
+# every estimator as it comes, too.
+FORMS = [
+    ("PCA", {"n_components": 0.9}),
+    ("PCA", {"solver": "eigh"}),
+    ("PCA", {"solver": "krylov"}),
+    ("PCA", {"solver": "optimize"}),
+    ("PCA", {"n_components": 1, "solver": "optimize", "penalty": L1(0.1)}),
+    ("PCA", {"scale": True}),
+    ("PCA", {"whiten": True}),
+    ("PCA", {"center": False}),
+    ("SparsePCA", {"n_components": 1, "formulation": "dictionary"}),
+    ("SparsePCA", {"n_components": 1, "formulation": "regression"}),
+    ("SparsePCA", {"n_components": 1, "formulation": "constrained"}),
+    ("ProbabilisticPCA", {"n_components": "ard", "random_state": 0}),
+    ("ProbabilisticPCAMixture", {"n_components": 1, "n_clusters": 3}),
+    ("KernelPCA", {"n_components": 1, "kernel": "linear"}),
+    ("KernelPCA", {"n_components": 1, "kernel": "cosine"}),
+    ("KernelPCA", {"n_components": 1, "kernel": "normalized-rbf"}),
+]

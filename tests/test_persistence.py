@@ -23,9 +23,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import princomp
 from helpers import Allocated, data_with_spectrum, fitted_attributes, value_or_error
+from methods import METHODS
 from princomp import PCA
 from princomp._kinds import Number, Numbers
 from princomp.data.memory import MemoryRows
@@ -1002,28 +1004,26 @@ def put_number(name, number, *, all_of_it=True):
     return change
 
 
-Y = X[:, :3] + np.random.default_rng(0).normal(size=(60, 3))
-ESTIMATORS = {  # with as many numeric attributes as can be: fitted to X, or to X and Y
-    "PCA": lambda: PCA(3, scale=True, whiten=True).fit(X),
-    "PCA, optimize": lambda: PCA(2, solver="optimize", random_state=0).fit(X),
-    "ProbabilisticPCA": lambda: princomp.ProbabilisticPCA(2, scale=True).fit(X),
-    "ProbabilisticPCA, float32": lambda: princomp.ProbabilisticPCA(2).fit(X.astype(np.float32)),
-    "ProbabilisticPCAMixture": lambda: princomp.ProbabilisticPCAMixture(2, random_state=0).fit(X),
-    "SparsePCA, cardinality": lambda: princomp.SparsePCA(2, nonzeros=3, scale=True).fit(X),
-    "SparsePCA, dictionary": lambda: princomp.SparsePCA(2, alpha=1.0, scale=True, random_state=0).fit(X),
-    "SparseCCA": lambda: princomp.SparseCCA(2, alpha_x=0.05).fit(X, Y),
-    "KernelPCA": lambda: princomp.KernelPCA(2).fit(X),
-    "KernelPCA, landmarks": lambda: princomp.KernelPCA(2, approximation="nystroem", rank=9, random_state=0).fit(X),
+# name: (estimator, what it is fitted to): every method, and parameters that leave more attributes
+MODELS_OF_ALL_KINDS = {name: (method.make(), method.tables(X)) for name, method in METHODS.items()} | {
+    "PCA": (PCA(3, scale=True, whiten=True), (X,)),
+    "ProbabilisticPCA": (princomp.ProbabilisticPCA(2, scale=True), (X,)),
+    "ProbabilisticPCA, float32": (princomp.ProbabilisticPCA(2), (X.astype(np.float32),)),
+    "SparsePCA, cardinality": (princomp.SparsePCA(2, nonzeros=3, scale=True), (X,)),
+    "SparsePCA, dictionary": (princomp.SparsePCA(2, alpha=1.0, scale=True, random_state=0), (X,)),
 }
 
 
-@pytest.fixture(scope="module", params=ESTIMATORS)
+@pytest.fixture(params=MODELS_OF_ALL_KINDS)
 def any_model(request):
-    return ESTIMATORS[request.param]()
+    """A fitted estimator, and what it was fitted to."""
+    estimator, given = MODELS_OF_ALL_KINDS[request.param]
+    return clone(estimator).fit(*given), given
 
 
 def written(name, tmp_path):
-    save(ESTIMATORS[name](), tmp_path / "model.princomp")
+    estimator, given = MODELS_OF_ALL_KINDS[name]
+    save(clone(estimator).fit(*given), tmp_path / "model.princomp")
     return tmp_path / "model.princomp"
 
 
@@ -1037,9 +1037,9 @@ OUT_OF_RANGE = [
     ("ProbabilisticPCA", "weights_", 1e300, "must be so small that its square is finite, but holds 1e+300"),
     ("ProbabilisticPCA", "n_samples_", -5, "must be an integer from 1 to 2^63 - 1, but is -5"),
     ("ProbabilisticPCA", "log_likelihood_", np.nan, "must be finite, but holds nan"),
-    ("ProbabilisticPCAMixture", "shares_", 0.0, "must add up to 1, but adds up to 0"),
-    ("ProbabilisticPCAMixture", "shares_", -1.0, "must be from 0 to 1, but holds -1"),
-    ("ProbabilisticPCAMixture", "_noise", -5.0, "must be finite and above 0, as its reciprocal, but holds -5"),
+    ("mixture", "shares_", 0.0, "must add up to 1, but adds up to 0"),
+    ("mixture", "shares_", -1.0, "must be from 0 to 1, but holds -1"),
+    ("mixture", "_noise", -5.0, "must be finite and above 0, as its reciprocal, but holds -5"),
     ("PCA", "scale_", 0.0, "must be finite and above 0, as its reciprocal, but holds 0"),
     ("PCA", "_deviation", np.nan, "must be at least 0, but holds nan"),
     ("PCA", "components_", 0.0, "must hold vectors of length 1"),
@@ -1050,8 +1050,8 @@ OUT_OF_RANGE = [
     ("SparsePCA, cardinality", "_scale", 0.0, "must be finite and above 0, as its reciprocal, but holds 0"),
     ("SparsePCA, cardinality", "components_", 0.5e-160, "must hold vectors of length 1 or 0"),
     ("SparsePCA, cardinality", "nonzeros_", -1, "must be finite and at least 0, but holds -1"),
-    ("SparseCCA", "y_scale_", 0.0, "must be finite and above 0, as its reciprocal, but holds 0"),
-    ("SparseCCA", "correlations_", 2.0, "must be from -1 to 1, but holds 2"),
+    ("cca", "y_scale_", 0.0, "must be finite and above 0, as its reciprocal, but holds 0"),
+    ("cca", "correlations_", 2.0, "must be from -1 to 1, but holds 2"),
 ]
 
 
@@ -1104,21 +1104,20 @@ def test_S5_numbers_inside_a_result_out_of_their_range(name, path, observe):
 ODD_NUMBERS = (np.nan, np.inf, -np.inf, -1.0, 0.0, 1e300, -1e300)
 
 
-def scores_of(model):
-    both = (X, Y) if isinstance(model, princomp.SparseCCA) else (X,)
-    precision = getattr(model, "components_", np.zeros(0)).dtype
-    scores = model.transform(*(each.astype(precision) for each in both))
+def scores_of(model, given):
+    scores = model.transform(*given)
     return np.hstack(scores) if isinstance(scores, tuple) else scores
 
 
 def test_S5_no_odd_number_gives_scores_that_are_none(any_model, tmp_path, observe):
     """Each number in each attribute, in all of it or in its first place: refused, or the scores are finite."""
+    model, given = any_model
     path = tmp_path / "model.princomp"
-    save(any_model, path)
+    save(model, path)
     whole, refused, loaded = path.read_bytes(), 0, 0
-    numeric = [name for name, value in vars(any_model).items() if is_numeric(name, value, any_model)]
+    numeric = [name for name, value in vars(model).items() if is_numeric(name, value, model)]
     for name in numeric:
-        counts = np.asarray(getattr(any_model, name)).dtype.kind == "i"
+        counts = np.asarray(getattr(model, name)).dtype.kind == "i"
         for number in (-1, 0, 2**62) if counts else ODD_NUMBERS:
             for all_of_it in (True, False):
                 path.write_bytes(whole)
@@ -1128,10 +1127,10 @@ def test_S5_no_odd_number_gives_scores_that_are_none(any_model, tmp_path, observ
                     refused += 1
                     continue
                 loaded += 1
-                assert np.isfinite(scores_of(again)).all(), (name, number, all_of_it)
+                assert np.isfinite(scores_of(again, given)).all(), (name, number, all_of_it)
     assert len(numeric) > 8
     assert refused > loaded
-    kind = type(any_model).__name__
+    kind = type(model).__name__
     observe("S5", f"odd numbers in {kind}", f"{refused} refused, {loaded} loaded with finite scores")
 
 
@@ -1160,23 +1159,14 @@ EXTREMES = {
     "columns from 1e-160 to 1e120": X * 10.0 ** np.arange(-160, 160, 40),
     "two rows, many times": np.repeat(X[:2], 30, axis=0),
 }
-HARD = {
-    "PCA": lambda: PCA(2),
-    "PCA, scaled": lambda: PCA(2, scale=True, whiten=True),
-    "PCA, krylov": lambda: PCA(2, solver="krylov", random_state=0),
-    "PCA, penalised": lambda: PCA(2, solver="optimize", penalty=L1(1e6), random_state=0, max_iter=20),
-    "ProbabilisticPCA": lambda: princomp.ProbabilisticPCA(2, random_state=0),
-    "ProbabilisticPCA, all": lambda: princomp.ProbabilisticPCA(random_state=0),
-    "ProbabilisticPCA, scaled": lambda: princomp.ProbabilisticPCA(2, scale=True, random_state=0),
-    "ProbabilisticPCAMixture": lambda: princomp.ProbabilisticPCAMixture(2, random_state=0, max_iter=20),
-    "SparsePCA": lambda: princomp.SparsePCA(2, nonzeros=3),
-    "SparsePCA, nothing left": lambda: princomp.SparsePCA(2, alpha=1e6, random_state=0),
-    "SparsePCA, regression": lambda: princomp.SparsePCA(2, formulation="regression", random_state=0, max_iter=20),
-    "SparsePCA, infinite ridge": lambda: princomp.SparsePCA(2, ridge=np.inf, alpha=0.1, random_state=0, max_iter=20),
-    "SparsePCA, constrained": lambda: princomp.SparsePCA(2, bound=1.5),
-    "SparseCCA": lambda: princomp.SparseCCA(1, max_iter=20),
-    "KernelPCA": lambda: princomp.KernelPCA(),
-    "KernelPCA, landmarks": lambda: princomp.KernelPCA(2, approximation="rpcholesky", random_state=0),
+HARD = {name: method.make(max_iter=20) for name, method in METHODS.items()} | {
+    "PCA, scaled": PCA(2, scale=True, whiten=True),
+    "PCA, penalised": PCA(2, solver="optimize", penalty=L1(1e6), random_state=0, max_iter=20),
+    "ProbabilisticPCA, all": princomp.ProbabilisticPCA(random_state=0),
+    "ProbabilisticPCA, scaled": princomp.ProbabilisticPCA(2, scale=True, random_state=0),
+    "SparsePCA, nothing left": princomp.SparsePCA(2, alpha=1e6, random_state=0, max_iter=20),
+    "SparsePCA, infinite ridge": princomp.SparsePCA(2, ridge=np.inf, alpha=0.1, random_state=0, max_iter=20),
+    "KernelPCA, all": princomp.KernelPCA(),
 }
 
 
@@ -1185,11 +1175,10 @@ def test_N10_no_range_is_too_narrow_for_a_fit(name, tmp_path, observe):
     """Variances that overflow, components of zeros, noise at the rounding: what fits leave is saved and loads."""
     kept, first, second = 0, tmp_path / "1.princomp", tmp_path / "2.princomp"
     for X_ in EXTREMES.values():
-        estimator = HARD[name]()
-        y = X_[:, ::-1] if name == "SparseCCA" else None
+        estimator = clone(HARD[name])
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            fitted_one = value_or_error(estimator.fit, X_, y)
+            fitted_one = value_or_error(estimator.fit, X_, X_[:, ::-1])  # which one of them asks for
         if isinstance(fitted_one, Exception):
             continue  # some say that variances are too large or too small
         save(estimator, first)

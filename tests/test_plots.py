@@ -6,19 +6,25 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, plots
-from princomp.datasets import load_tobamovirus
+from princomp import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, plots
+from princomp.datasets import load_tobamovirus, make_circles
 
 pytestmark = pytest.mark.needs("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def no_figure_is_left():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
 
 
 @pytest.fixture
 def axes():
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots()
-    yield axes
-    plt.close(figure)
+    return plt.subplots()[1]
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +135,155 @@ def test_without_matplotlib(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r'pip install "princomp\[plot\]"'):
         plots.imputed_cells(model, load_tobamovirus().X)
+
+
+def test_points_are_the_scores_in_the_colours_of_their_groups(axes):
+    data = make_circles(60, random_state=0)
+    model = KernelPCA(3, gamma=2.0).fit(data.X)
+    assert plots.score_scatter(model, data.X, components=(2, 0), labels=data.groups, axes=axes) is axes
+    scores = model.transform(data.X)[:, [2, 0]]
+    for points, group in zip(axes.collections, (0, 1), strict=True):
+        np.testing.assert_array_equal(points.get_offsets(), scores[data.groups == group])
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["0", "1"]
+    shares = [f"{100 * share:.0f}\xa0%" for share in model.explained_variance_ratio_]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (f"component 3 ({shares[2]})", f"component 1 ({shares[0]})")
+
+
+def test_points_on_a_scale_of_colours(axes):
+    data = make_circles(60, random_state=0)
+    plots.score_scatter(PCA(2).fit(data.X), data.X, values=data.angle, axes=axes)
+    np.testing.assert_array_equal(axes.collections[0].get_array(), data.angle)
+    assert len(axes.figure.axes) == 2  # the scale itself
+
+
+@pytest.mark.parametrize("draw", [plots.score_scatter, plots.kernel_contours])
+def test_wrong_labels_of_scores(draw):
+    X = make_circles(60, random_state=0).X
+    with pytest.raises(ValueError, match="labels must have one entry per row, 60, got 2"):
+        draw(PCA(2).fit(X), X, labels=[0, 1])
+
+
+def test_wrong_colours_of_points():
+    X = make_circles(60, random_state=0).X
+    with pytest.raises(ValueError, match="give labels or values, not both"):
+        plots.score_scatter(PCA(2).fit(X), X, labels=X[:, 0], values=X[:, 0])
+    with pytest.raises(ValueError, match="values must have one entry per row, 60, got 1"):
+        plots.score_scatter(PCA(2).fit(X), X, values=[0.0])
+    with pytest.raises(ValueError, match="one component"):
+        plots.score_scatter(PCA(1).fit(X), X)
+
+
+def lines_of(axes):
+    """Contours without a filling: levels, and the points on each."""
+    from matplotlib.contour import ContourSet
+
+    (lines,) = (drawn for drawn in axes.collections if isinstance(drawn, ContourSet) and not drawn.filled)
+    return [(level, path.vertices) for level, path in zip(lines.levels, lines.get_paths(), strict=True)]
+
+
+@pytest.mark.parametrize(("model", "error"), [(PCA(2), 1e-9), (KernelPCA(8, gamma=2.0), 0.02)])
+def test_the_score_is_the_same_along_a_contour(model, error):
+    X = make_circles(120, random_state=0).X
+    panels = plots.kernel_contours(model.fit(X), X, grid=120)
+    assert len(panels) == model.n_components
+    for j, panel in enumerate(panels):
+        crossed = [(level, points) for level, points in lines_of(panel) if len(points)]
+        assert len(crossed) >= 4
+        largest = max(abs(level) for level, _ in lines_of(panel))
+        for level, points in crossed:
+            np.testing.assert_allclose(model.transform(points)[:, j], level, atol=error * largest)
+
+
+def test_contours_where_the_user_wants_them():
+    import matplotlib.pyplot as plt
+
+    data = make_circles(60, random_state=0)
+    model = KernelPCA(4, gamma=2.0).fit(data.X)
+    mine = plt.subplots(1, 2)[1]
+    drawn = plots.kernel_contours(model, data.X, components=[3, 1], labels=data.groups, axes=mine, grid=20)
+    assert list(drawn) == list(mine)
+    assert [axes.get_title()[:11] for axes in drawn] == ["component 4", "component 2"]
+    outer, inner = drawn[0].collections[-2:]
+    np.testing.assert_array_equal(outer.get_offsets(), data.X[data.groups == 0])
+    np.testing.assert_array_equal(inner.get_offsets(), data.X[data.groups == 1])
+    with pytest.raises(ValueError, match="axes must be as many as components are drawn, 3, got 2"):
+        plots.kernel_contours(model, data.X, components=3, axes=mine, grid=20)
+
+
+def test_five_components_need_two_rows_of_panels():
+    X = make_circles(60, random_state=0).X
+    drawn = plots.kernel_contours(KernelPCA(5, gamma=2.0).fit(X), X, grid=10)
+    assert list(drawn[0].figure.axes) == list(drawn)
+    assert drawn[0].get_subplotspec().get_gridspec().get_geometry() == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("components", "message"), [(0, "at least 1, got 0"), ([2], r"from 0 to 1, got \[2\]"), ([], "from 0 to 1")]
+)
+def test_components_that_have_no_contours(components, message):
+    X = make_circles(60, random_state=0).X
+    with pytest.raises(ValueError, match=message):
+        plots.kernel_contours(PCA(2).fit(X), X, components=components)
+
+
+def test_data_that_have_no_contours():
+    X = load_tobamovirus().X
+    with pytest.raises(ValueError, match=r"two columns, got data of shape \(38, 18\)"):
+        plots.kernel_contours(PCA(2).fit(X), X)
+    with pytest.raises(NotFittedError):
+        plots.kernel_contours(KernelPCA(2), X)
+    with pytest.raises(TypeError, match="a fitted estimator with transform, got int"):
+        plots.kernel_contours(3, X)
+
+
+@pytest.mark.filterwarnings("ignore:All rows are alike")
+def test_contours_of_scores_that_are_all_0():
+    X = np.ones((5, 2))
+    (panel,) = plots.kernel_contours(KernelPCA(1).fit(X), X, grid=10)
+    np.testing.assert_array_equal(panel.collections[-1].get_offsets(), X)
+
+
+@pytest.mark.needs("pandas", "polars")
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_contours_of_frames_keep_their_names(library):
+    frames = pytest.importorskip(library)
+    frame = frames.DataFrame(dict(zip("ab", make_circles(60, random_state=0).X.T, strict=True)))
+    panels = plots.kernel_contours(KernelPCA(2, gamma=2.0).fit(frame), frame, grid=10)
+    np.testing.assert_array_equal(panels[0].collections[-1].get_offsets(), frame.to_numpy())
+
+
+def test_images_stand_in_rows_on_one_grey_scale(axes):
+    first, second = np.arange(18.0).reshape(3, 6), np.full((2, 6), 99.0)
+    plots.image_mosaic({"original": first, "noisy": second}, shape=(2, 3), axes=axes)
+    (picture,) = axes.images
+    drawn = picture.get_array()
+    assert drawn.shape == (5, 7)  # two images each, 2 x 3, a gap between them
+    np.testing.assert_array_equal(drawn[:2, :3], first[0].reshape(2, 3))
+    np.testing.assert_array_equal(drawn[:2, 4:], first[1].reshape(2, 3))
+    np.testing.assert_array_equal(drawn[3:, :3], second[0].reshape(2, 3))
+    assert drawn.mask[2].all()
+    assert drawn.mask[:, 3].all()
+    assert picture.get_clim() == (0.0, 11.0)
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["original", "noisy"]
+    assert axes.get_yticks().tolist() == [0.5, 3.5]
+
+
+def test_fewer_images(axes):
+    plots.image_mosaic({"faces": np.arange(90.0).reshape(10, 9)}, most=4, axes=axes)
+    assert axes.images[0].get_array().shape == (3, 15)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ({}, {}, "no image to draw: give a mapping"),
+        ({"a": np.zeros((0, 9))}, {}, "no image to draw: an array has no row"),
+        ({"a": np.zeros((2, 8))}, {}, "8 pixels, which is no square: give shape"),
+        ({"a": np.zeros((2, 8))}, {"shape": (3, 3)}, "8 pixels, which is not 3 x 3"),
+        ({"a": np.zeros((2, 9)), "b": np.zeros((2, 4))}, {}, r"got arrays of shapes a: \(2, 9\), b: \(2, 4\)"),
+        ({"a": np.zeros((2, 3, 3))}, {}, r"rows of equally many numbers, got arrays of shapes a: \(2, 3, 3\)"),
+    ],
+)
+def test_images_that_cannot_be_drawn(rows, options, message):
+    with pytest.raises(ValueError, match=message):
+        plots.image_mosaic(rows, **options)

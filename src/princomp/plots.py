@@ -5,11 +5,15 @@ Only public attributes and methods of estimators are used. ``pip install "princo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
+
+from princomp._text import percent
+from princomp._typing import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")  # colour-blind safe
 GREY = "#999999"
 OUTLINE = np.linspace(0.0, 2.0 * np.pi, 65)
+IN_A_ROW = 4  # panels
 
 
 def posterior_scores(
@@ -60,33 +65,22 @@ def posterior_scores(
     'latent score 1'
     """
     _check_model(model, "posterior", "ProbabilisticPCA")
-    k = model.n_components_
-    if k < 2:
-        raise ValueError("The model has one component, and two scores are to be drawn: fit one with at least 2.")
-    chosen = [int(each) for each in components]
-    if len(set(chosen)) != 2 or len(chosen) != 2 or min(chosen) < 0 or max(chosen) >= k:
-        raise ValueError(f"components must be two different numbers from 0 to {k - 1}, got {tuple(chosen)}.")
-    first, second = chosen
+    chosen = list(_two_of(components, model.n_components_))
     mean, covariance = (np.asarray(part) for part in model.posterior(X))
-    if labels is not None and len(labels) != len(mean):
-        raise ValueError(f"labels must have one entry per row, {len(mean)}, got {len(labels)}.")
+    _check_length("labels", labels, len(mean))
     axes = axes or _new_axes()
     centres = mean[:, chosen]
     # The columns of the root of a covariance are the ellipse's axes, whatever their order.
     values, vectors = np.linalg.eigh(covariance[:, chosen][:, :, chosen])
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     outlines = centres[:, :, None] + deviations * roots @ np.array([np.cos(OUTLINE), np.sin(OUTLINE)])
-    groups = np.zeros(len(centres)) if labels is None else np.asarray(labels)
-    for number, name in enumerate(np.unique(groups)):
-        colour, mine = COLOURS[number % len(COLOURS)], groups == name
+    for colour, mine, name in _by_group(labels, len(centres)):
         for outline in outlines[mine]:
             axes.fill(*outline, facecolor=colour, edgecolor=colour, alpha=0.15, lw=0.8)
-        axes.scatter(
-            centres[mine, 0], centres[mine, 1], s=10, color=colour, label=None if labels is None else str(name)
-        )
+        axes.scatter(centres[mine, 0], centres[mine, 1], s=10, color=colour, label=name)
     if labels is not None:
         axes.legend()
-    axes.set(xlabel=f"latent score {first + 1}", ylabel=f"latent score {second + 1}")
+    axes.set(xlabel=f"latent score {chosen[0] + 1}", ylabel=f"latent score {chosen[1] + 1}")
     return axes
 
 
@@ -193,15 +187,339 @@ def likelihood_path(models: Any, X: Any = None, *, axes: Axes | None = None) -> 
     return axes
 
 
+def held_out_errors(model: Any, *, axes: Axes | None = None) -> Axes:
+    """Draw how well rows that were held out are restored, against the number of components, a line for each gamma.
+
+    Parameters
+    ----------
+    model : KernelPCA
+        Fitted with ``n_components="held-out"``, ``gamma="held-out"`` or both.
+    axes : matplotlib Axes, optional
+        Where to draw; by default new ones.
+
+    Returns
+    -------
+    matplotlib Axes
+        The model that was chosen is marked by a ring.
+
+    Examples
+    --------
+    >>> from princomp import KernelPCA, plots
+    >>> from princomp.datasets import make_circles
+    >>> X = make_circles(100, noise=0.1, random_state=0).X
+    >>> model = KernelPCA("held-out", gamma=1.0, noise=0.1, random_state=0).fit(X)
+    >>> axes = plots.held_out_errors(model)
+    >>> axes.get_ylabel()
+    'mean squared error of held-out rows'
+    """
+    _check_model(model, "denoise", "KernelPCA")
+    tried = getattr(model, "held_out_", None)
+    if tried is None:
+        raise ValueError('Nothing was held out: fit with n_components="held-out" or gamma="held-out".')
+    axes = axes or _new_axes()
+    gammas = np.unique(tried[:, 0])  # NaN, of a kernel without, is one of them
+    for number, gamma in enumerate(gammas):
+        mine = tried[np.isnan(tried[:, 0]) if np.isnan(gamma) else tried[:, 0] == gamma]
+        colour = COLOURS[number % len(COLOURS)]
+        style = "-" if number < len(COLOURS) else "--"
+        axes.plot(mine[:, 1], mine[:, 2], "o" + style, ms=4, color=colour, label=f"gamma = {gamma:.3g}")
+    best = tried[int(np.argmin(tried[:, 2]))]
+    axes.plot(best[1], best[2], "o", ms=11, mfc="none", mec=GREY, mew=1.5)
+    if not np.isnan(gammas).any():
+        axes.legend()
+    axes.set(xscale="log", xlabel="components", ylabel="mean squared error of held-out rows")
+    return axes
+
+
+def score_scatter(
+    model: Any,
+    X: Any,
+    *,
+    components: tuple[int, int] = (0, 1),
+    labels: Any = None,
+    values: Any = None,
+    axes: Axes | None = None,
+) -> Axes:
+    r"""Draw two scores of each row as a point.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with `transform` and at least two components.
+    X : (n, p) array-like
+        Data.
+    components : (int, int), default (0, 1)
+        Which scores.
+    labels : (n,) array-like, optional
+        Groups, each drawn in a colour of its own.
+    values : (n,) array-like, optional
+        Numbers, drawn on a scale of colours; not with labels.
+    axes : matplotlib Axes, optional
+        Where to draw; by default new ones.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from princomp import KernelPCA, plots
+    >>> from princomp.datasets import make_circles
+    >>> data = make_circles(200, random_state=0)
+    >>> axes = plots.score_scatter(KernelPCA(2, gamma=2.0).fit(data.X), data.X, labels=data.groups)
+    >>> axes.get_xlabel()
+    'component 1 (23\xa0%)'
+    """
+    _check_model(model, "transform", "estimator with transform")
+    if labels is not None and values is not None:
+        raise ValueError("Points have one colour: give labels or values, not both.")
+    found = np.asarray(model.transform(X))
+    first, second = _two_of(components, found.shape[1])
+    for what, given in (("labels", labels), ("values", values)):
+        _check_length(what, given, len(found))
+    axes = axes or _new_axes()
+    if values is not None:
+        drawn = axes.scatter(found[:, first], found[:, second], s=10, c=np.asarray(values), cmap="viridis")
+        axes.figure.colorbar(drawn, ax=axes)
+    for colour, mine, name in _by_group(labels, len(found)) if values is None else ():
+        axes.scatter(found[mine, first], found[mine, second], s=10, color=colour, label=name)
+    if labels is not None:
+        axes.legend()
+    names = _component_names(model, found.shape[1])
+    axes.set(xlabel=names[first], ylabel=names[second])
+    return axes
+
+
+def kernel_contours(
+    model: Any,
+    X: Any,
+    *,
+    components: int | Sequence[int] = 8,
+    labels: Any = None,
+    levels: int = 12,
+    grid: int = 80,
+    axes: Any = None,
+) -> Array:
+    r"""Draw scores as functions of the plane: along a contour the score of a component is the same.
+
+    Components of linear PCA have straight, parallel contours, those of kernel PCA follow the data.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted to data of two columns, with `transform`.
+    X : (n, 2) array-like
+        Data, drawn as points; the picture reaches a tenth of their range beyond them.
+    components : int or sequence of int, default 8
+        How many, the first ones, or if there are fewer all; or which, from 0 on.
+    labels : (n,) array-like, optional
+        Groups, whose points are drawn in colours of their own.
+    levels : int, default 12
+        Steps of the score, from minus its largest magnitude to that.
+    grid : int, default 80
+        Places each way at which the scores are computed.
+    axes : sequence of matplotlib Axes, optional
+        Where to draw, one for each component; by default new ones, up to four in a row.
+
+    Returns
+    -------
+    array of matplotlib Axes, one for each component
+
+    Examples
+    --------
+    >>> from princomp import KernelPCA, plots
+    >>> from princomp.datasets import make_circles
+    >>> X = make_circles(200, random_state=0).X
+    >>> drawn = plots.kernel_contours(KernelPCA(8, gamma=2.0).fit(X), X)
+    >>> drawn.shape, drawn[0].get_title()
+    ((8,), 'component 1 (23\xa0%)')
+    """
+    _check_model(model, "transform", "estimator with transform")
+    points = np.asarray(X)
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError(f"Contours are drawn over two columns, got data of shape {points.shape}.")
+    _check_length("labels", labels, len(points))
+    low, high = points.min(axis=0), points.max(axis=0)
+    beyond = 0.1 * np.where(high > low, high - low, 1.0)
+    across, up = (np.linspace(a, b, grid) for a, b in zip(low - beyond, high + beyond))
+    places = np.stack([each.ravel() for each in np.meshgrid(across, up)], axis=1)
+    scores = np.asarray(model.transform(_in_kind_of(X, places))).reshape(grid, grid, -1)
+    chosen = _some_of(components, scores.shape[2])
+    panels = _panels(axes, len(chosen))
+    names = _component_names(model, scores.shape[2])
+    for each, number in zip(panels, chosen):
+        heights = scores[:, :, number]
+        steps = (np.abs(heights).max() or 1.0) * np.linspace(-1.0, 1.0, levels + 1)
+        each.contourf(across, up, heights, steps, cmap="PuOr")
+        each.contour(across, up, heights, steps, colors="black", linewidths=0.4, linestyles="solid")
+        for colour, mine, name in _by_group(labels, len(points)):
+            look: dict[str, Any] = {"color": "black", "s": 4} if name is None else {"color": colour, "s": 12}
+            each.scatter(points[mine, 0], points[mine, 1], edgecolors="black", linewidths=0.3, label=name, **look)
+        each.set(title=names[number], aspect="equal")
+    return panels
+
+
+def image_mosaic(
+    rows: Mapping[str, Any],
+    *,
+    shape: tuple[int, int] | None = None,
+    most: int = 10,
+    cmap: str = "gray",
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw images one below the other: originals, noisy ones, and what methods make of them.
+
+    Parameters
+    ----------
+    rows : mapping from str to (n, pixels) array-like
+        Images by what they are, each as a row of numbers. All are drawn on the grey scale of the first ones: what is
+        brighter or darker than these is cut off.
+    shape : (int, int), optional
+        Height and width of an image; a square if not given.
+    most : int, default 10
+        Images to draw of each, the first ones.
+    cmap : str, default "gray"
+        Colours, as matplotlib names them: "gray_r" draws large numbers black.
+    axes : matplotlib Axes, optional
+        Where to draw; by default new ones.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from princomp import PCA, plots
+    >>> X = load_digits().data
+    >>> noisy = X + np.random.default_rng(0).normal(size=X.shape, scale=4)
+    >>> pca = PCA(16).fit(X)
+    >>> mended = pca.inverse_transform(pca.transform(noisy[:8]))
+    >>> axes = plots.image_mosaic({"original": X, "noisy": noisy, "PCA": mended})
+    >>> [text.get_text() for text in axes.get_yticklabels()]
+    ['original', 'noisy', 'PCA']
+    """
+    images = {name: np.asarray(each) for name, each in rows.items()}
+    if not images:
+        raise ValueError("There is no image to draw: give a mapping from names to arrays, one image in each row.")
+    height, width = _image_shape(images, shape)
+    first = next(iter(images.values()))
+    count = min(most, *(len(each) for each in images.values()))
+    if count < 1:
+        raise ValueError("There is no image to draw: an array has no row, or most is below 1.")
+    whole = np.full((len(images) * (height + 1) - 1, count * (width + 1) - 1), np.nan)
+    for i, each in enumerate(images.values()):
+        for j, image in enumerate(each[:count]):
+            top, left = i * (height + 1), j * (width + 1)
+            whole[top : top + height, left : left + width] = image.reshape(height, width)
+    axes = axes or _new_axes()
+    axes.imshow(whole, cmap=cmap, vmin=first[:count].min(), vmax=first[:count].max(), interpolation="nearest")
+    axes.set_yticks(np.arange(len(images)) * (height + 1) + (height - 1) / 2, list(images))
+    axes.tick_params(length=0)
+    axes.set_xticks([])
+    axes.spines[:].set_visible(False)
+    return axes
+
+
+# What pictures share
+
+
 def _check_model(model: Any, needed: str, kinds: str) -> None:
     if not hasattr(type(model), needed):
         raise TypeError(f"This picture is of a fitted {kinds}, got {type(model).__name__}.")
     check_is_fitted(model)
 
 
+def _check_length(what: str, given: Any, n: int) -> None:
+    if given is not None and len(given) != n:
+        raise ValueError(f"{what} must have one entry per row, {n}, got {len(given)}.")
+
+
+def _two_of(components: tuple[int, int], k: int) -> tuple[int, int]:
+    """Return the numbers of two scores, checked."""
+    if k < 2:
+        raise ValueError("The model has one component, and two scores are to be drawn: fit one with at least 2.")
+    chosen = [int(each) for each in components]
+    if len(set(chosen)) != 2 or len(chosen) != 2 or min(chosen) < 0 or max(chosen) >= k:
+        raise ValueError(f"components must be two different numbers from 0 to {k - 1}, got {tuple(chosen)}.")
+    return chosen[0], chosen[1]
+
+
+def _some_of(components: int | Sequence[int], k: int) -> list[int]:
+    """Return the numbers of scores, checked: the first ones, or those asked for."""
+    if isinstance(components, int | np.integer):
+        if components < 1:
+            raise ValueError(f"components must be at least 1, got {components}.")
+        return list(range(min(int(components), k)))
+    chosen = [int(each) for each in components]
+    if not chosen or min(chosen) < 0 or max(chosen) >= k:
+        raise ValueError(f"components must be numbers from 0 to {k - 1}, got {chosen}.")
+    return chosen
+
+
+def _by_group(labels: Any, n: int) -> Iterator[tuple[str, Array, str | None]]:
+    """Yield the colour of each group, which rows it has, and its name; without labels there is one, without a name."""
+    groups = np.zeros(n) if labels is None else np.asarray(labels)
+    for number, name in enumerate(np.unique(groups)):
+        yield COLOURS[number % len(COLOURS)], groups == name, None if labels is None else str(name)
+
+
+def _component_names(model: Any, k: int) -> list[str]:
+    """Return names of components, with their share of the variance where it is known."""
+    ratio = getattr(model, "explained_variance_ratio_", None)
+    shares = [""] * k if ratio is None or len(ratio) != k else [f" ({percent(float(share))})" for share in ratio]
+    return [f"component {j + 1}{share}" for j, share in enumerate(shares)]
+
+
+def _in_kind_of(X: Any, places: Array) -> Any:
+    """Return places as a frame where X is one: estimators that know names of columns ask for them."""
+    if not hasattr(X, "columns"):
+        return places
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True)
+    columns = dict(zip(frame.columns, places.T))
+    return nw.from_dict(columns, backend=frame.implementation).to_native()
+
+
+def _image_shape(images: Mapping[str, Array], shape: tuple[int, int] | None) -> tuple[int, int]:
+    """Return height and width of all images; complain where they are not rows of so many numbers."""
+    pixels = {each.shape[1] if each.ndim == 2 else -1 for each in images.values()}
+    if len(pixels) > 1 or -1 in pixels:
+        shapes = ", ".join(f"{name}: {each.shape}" for name, each in images.items())
+        raise ValueError(f"Images must be rows of equally many numbers, got arrays of shapes {shapes}.")
+    (number,) = pixels
+    side = math.isqrt(number)
+    height, width = (side, side) if shape is None else shape
+    if height * width != number:
+        what = "no square" if shape is None else f"not {height} x {width}"
+        raise ValueError(f"Images have {number} pixels, which is {what}: give shape=(height, width).")
+    return height, width
+
+
+def _panels(axes: Any, count: int) -> Array:
+    """Return axes for so many pictures: those given, or new ones."""
+    if axes is None:
+        rows, columns = -(-count // IN_A_ROW), min(count, IN_A_ROW)
+        panels = _pyplot().subplots(rows, columns, figsize=(3 * columns, 3 * rows), layout="constrained", squeeze=False)
+        found = panels[1].ravel()
+        for unused in found[count:]:
+            unused.remove()
+        return np.asarray(found[:count])
+    found = np.ravel(np.asarray(axes, dtype=object))
+    if len(found) != count:
+        raise ValueError(f"axes must be as many as components are drawn, {count}, got {len(found)}.")
+    return found
+
+
 def _new_axes() -> Axes:
+    return _pyplot().subplots(layout="constrained")[1]
+
+
+def _pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError('Pictures need matplotlib: pip install "princomp[plot]"') from error
-    return plt.subplots(layout="constrained")[1]
+    return plt

@@ -144,7 +144,7 @@ def test_loadings_as_a_file():
 def test_how_it_was_computed_is_said_first():
     assert describe(fitted("sparse, regression")[0]).computation[0].startswith("Formulation “regression”, ")
     assert describe(fitted("pca, eigh")[0]).computation[0] == "Solver “eigh”, 1 step."
-    assert describe(fitted("kernel, exact")[0]).computation[0].startswith("Approximation “exact”, ")
+    assert describe(fitted("kernel, exact")[0]).computation[0].startswith("Kernel rbf with gamma ")
 
 
 def test_numbers_for_programs_are_json():

@@ -9,11 +9,13 @@ from sklearn.pipeline import make_pipeline
 
 import princomp
 from methods import METHODS
-from princomp import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
+from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
 from princomp._kinds import Number, declared
 from princomp.persistence import schema
 
 ESTIMATORS = [getattr(princomp, name) for name in princomp.estimators.__all__]
+OF_ONE_TABLE = {getattr(princomp, method.estimator) for method in METHODS.values() if not method.two_tables}
+UP_TO_ROWS = {getattr(princomp, method.estimator) for method in METHODS.values() if method.up_to_rows}
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 6)), RNG.normal(size=(40, 5))
 HOLED = np.where(RNG.random(X.shape) < 0.2, np.nan, X)
@@ -29,15 +31,13 @@ WARNERS = {
     f"{name}, cut off": (method.make(max_iter=1, tol=1e-14), X)
     for name, method in METHODS.items()
     if method.iterates and name not in DONE_AT_ONCE
-} | {
-    "PCA of equal rows": (PCA(2), EQUAL),
+}
+WARNERS |= {f"{kind.__name__} of equal rows": (kind(2), EQUAL) for kind in ESTIMATORS if kind in OF_ONE_TABLE}
+WARNERS |= {
     "PCA, cut off": (PCA(2, solver="krylov", max_iter=1, tol=1e-14, random_state=0), RNG.normal(size=(60, 50))),
-    "PPCA of equal rows": (ProbabilisticPCA(2), EQUAL),
     "PPCA with gaps, cut off": (ProbabilisticPCA(2, max_iter=2, random_state=0), HOLED),
     "PPCA, scaled, of columns apart": (ProbabilisticPCA(1, scale=True, random_state=0), SPLIT),
     "mixture of columns apart": (ProbabilisticPCAMixture(1, n_clusters=1, random_state=0), SPLIT),
-    "sparse PCA of equal rows": (SparsePCA(2), EQUAL),
-    "kernel PCA of equal rows": (KernelPCA(2), EQUAL),
     "sparse PCA of nothing": (SparsePCA(2, formulation="dictionary", alpha_share=1.0, random_state=0), X),
     "sparse PCA, nonzeros missed": (SparsePCA(1, formulation="regression", nonzeros=1, scale=True), TWINS),
 }
@@ -81,7 +81,7 @@ WORDS = {PCA: 'a share in (0, 1], "mle", or None', ProbabilisticPCA: "one of ard
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_a_number_of_components_that_means_nothing_is_refused_in_words(kind, asked):
     """Also lists, which compare with numbers one by one, and True, which is the integer 1 to Python."""
-    if kind is KernelPCA and asked == 7:  # up to the number of rows, which is 40
+    if kind in UP_TO_ROWS and asked == 7:  # of which there are 40
         assert kind(asked).fit(X).n_components_ == 7
         return
     with pytest.raises(ValueError, match=r"^n_components must be an integer from 1 to (5|6|40)\b.*[;,] got ") as error:

@@ -5,36 +5,14 @@ import warnings
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from methods import METHODS
-from princomp import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
-from princomp.penalties import L1
+import princomp
+from methods import FORMS, METHODS
+from princomp.estimators import __all__ as PUBLIC
 
 # Some data of the checks have one feature, so that there can be no more components.
 ONE = [clone(method.make()).set_params(n_components=1, **method.one_feature) for method in METHODS.values()]
-FORMS = [  # other parameters that decide what is computed
-    PCA(),
-    PCA(0.9),
-    PCA(solver="eigh"),
-    PCA(solver="krylov"),
-    PCA(solver="optimize"),
-    PCA(1, solver="optimize", penalty=L1(0.1)),
-    PCA(scale=True),
-    PCA(whiten=True),
-    PCA(center=False),
-    SparsePCA(1),
-    SparsePCA(1, formulation="dictionary"),
-    SparsePCA(1, formulation="regression"),
-    SparsePCA(1, formulation="constrained"),
-    ProbabilisticPCA(),
-    ProbabilisticPCA("ard", random_state=0),
-    ProbabilisticPCAMixture(),
-    ProbabilisticPCAMixture(1, n_clusters=3),
-    SparseCCA(),
-    KernelPCA(),
-    KernelPCA(1, kernel="linear"),
-    KernelPCA(1, kernel="cosine"),
-    KernelPCA(1, kernel="normalized-rbf"),
-]
+AS_THEY_COME = [getattr(princomp, name)() for name in PUBLIC]
+OTHERS = [getattr(princomp, name)(**parameters) for name, parameters in FORMS]
 TRUE_WARNINGS = (  # data of the checks are noise, or have none, or are a few points, each several times
     ".*components are zero",
     "n_components='ard' found nothing that stands out of the noise",
@@ -50,7 +28,7 @@ def expected_failures(estimator):
     return dict.fromkeys(("check_estimators_pickle", "check_estimators_pickle(readonly_memmap=True)"), reason)
 
 
-@parametrize_with_checks([*ONE, *FORMS], expected_failed_checks=expected_failures)
+@parametrize_with_checks([*ONE, *AS_THEY_COME, *OTHERS], expected_failed_checks=expected_failures)
 def test_common_checks(estimator, check):
     with warnings.catch_warnings():
         for message in TRUE_WARNINGS:

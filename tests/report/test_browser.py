@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from princomp import PCA, ProbabilisticPCAMixture, SparseCCA, report
+from princomp import PCA, KernelPCA, ProbabilisticPCAMixture, SparseCCA, report
 from princomp.report.collect import shown
 
 pytestmark = pytest.mark.needs("jinja2", "playwright", "chromium")
@@ -365,6 +365,27 @@ def test_two_sides_in_a_browser(visit, tmp_path):
     with page.expect_download() as waiting:
         page.click("a[data-file='loadings-y.csv']")
     assert waiting.value.suggested_filename == "loadings-y.csv"
+
+
+def test_whiskers_reach_as_far_as_shares_may(visit, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = KernelPCA(3, approximation="rpcholesky", rank=8, random_state=0).fit(X)
+    page = visit(report.write(model, X, tmp_path / "report.html"))
+    assert page.locator(f".plot {PLOTS}").count() == 2
+    assert page.locator("#eigenvalues .errorbar").count() == 3
+    bars = page.evaluate("""() => {
+        const { y, error_y } = document.getElementById("eigenvalues").data[0];
+        return { y: Array.from(y), above: error_y.array, below: error_y.arrayminus };
+    }""")
+    np.testing.assert_allclose(np.add(bars["y"], bars["above"]), model.ratio_intervals_[:, 1])
+    np.testing.assert_allclose(bars["below"], 0.0)
+    said = hover(page, "#eigenvalues", ".bars .point")
+    low, high = (f"{100 * end:.2f}%" for end in model.ratio_intervals_[0])
+    assert said == f"Component 1: {low}, between {low} and {high}"
+    page.select_option("#up", label="Novelty")
+    drawn = page.evaluate("Array.from(document.getElementById('scores').data[0].y)")
+    np.testing.assert_allclose(drawn, model.novelty(X), rtol=1e-6, atol=1e-6)
+    assert overflow(page) == 0
 
 
 def test_report_of_the_demo(visit, tmp_path):

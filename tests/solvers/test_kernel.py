@@ -30,6 +30,7 @@ every_kernel = pytest.mark.parametrize("k", KERNELS.values(), ids=KERNELS)
 def _small(monkeypatch):
     """Small matrices go the way of large ones."""
     monkeypatch.setattr(kernel_matrix, "TILE", TILE)
+    monkeypatch.setattr(kernel_matrix, "SMALL", 100)
     monkeypatch.setattr(kernel, "DENSE", 100)
 
 
@@ -75,20 +76,78 @@ def test_entries_are_counted():
             K.product(V)
     assert kept.entries == 6 * N + ONE_PASS
     assert made.entries == 6 * N + 3 * ONE_PASS
-    kept.rows(np.arange(5))  # they are there
+    kept.product_in_single(V)
+    kept.whole()  # of tiles that are there
+    kept.rows(np.arange(5))
     assert kept.entries == 6 * N + ONE_PASS
+    made.product_in_single(V)
+    assert made.entries == 6 * N + 4 * ONE_PASS
+
+
+def test_a_matrix_kept_in_single_precision_alone_is_made_anew_for_double():
+    K = KernelMatrix(Gaussian(0.1), X)
+    K.kept = (np.float32,)
+    for _ in range(3):
+        np.testing.assert_allclose(K.product(V), Gaussian(0.1).evaluate(X) @ V, atol=1e-11)
+    assert K.entries == 3 * ONE_PASS
+    for _ in range(3):
+        K.product_in_single(V)
+    assert K.entries == 3 * ONE_PASS
+
+
+def test_a_small_matrix_is_made_once():
+    K = KernelMatrix(Gaussian(0.1), X[:90])
+    for _ in range(3):
+        np.testing.assert_allclose(K.product(V[:90]), Gaussian(0.1).evaluate(X[:90]) @ V[:90], atol=1e-11)
+    assert K.entries == TILE**2 + 26 * 90
 
 
 def test_a_matrix_is_kept_where_memory_allows():
-    rows = np.random.default_rng(3).normal(size=(400, 2))
-    with budget.limited(8 * 400 * 400 * 3):
-        assert KernelMatrix(Gaussian(0.1), rows).keep
-    with budget.limited(8 * 400 * 400):
-        K = KernelMatrix(Gaussian(0.1), rows)
-        assert not K.keep
-        assert fit(K, 3).certificate.holds
-        with pytest.raises(MemoryError, match=r"needs 0\.0 GiB.*approximation="):
-            K.centred_whole()
+    n = 800
+    rows, entries = np.random.default_rng(3).normal(size=(n, 2)), n * (n + TILE) / 2
+    for share, kept in ((13, (np.float64, np.float32)), (11, (np.float32,)), (5, (np.float32,)), (3, ())):
+        with budget.limited(int(share * entries / kernel_matrix.KEEP_SHARE)):
+            K = KernelMatrix(Gaussian(0.1), rows)
+            assert K.kept == kept
+            assert fit(K, 3).certificate.holds
+            assert set(K._lower) == set(kept)
+    with budget.limited(8 * n * n), pytest.raises(MemoryError, match=r"needs 0\.0 GiB.*approximation="):
+        K.centred_whole()
+
+
+@every_kernel
+@pytest.mark.parametrize("keep", [True, False])
+def test_products_in_single_precision(k, keep):
+    K = KernelMatrix(k, X, keep=keep)
+    size = np.abs(k.evaluate(X) @ V).max()
+    np.testing.assert_allclose(K.product_in_single(V), K.product(V), atol=2e-6 * size)
+    np.testing.assert_allclose(K.centred_product_in_single(V), K.centred_product(V), atol=2e-6 * size)
+    assert set(K._lower) == ({np.float64, np.float32} if keep else set())
+
+
+@every_kernel
+def test_a_beginning_in_single_precision_ends_where_double_precision_does(k, monkeypatch):
+    if not k.psd:
+        pytest.skip("solved by LAPACK")
+    K = KernelMatrix(k, X)
+    assert K.may_begin_in_single
+    begun = fit(K, 5, tol=1e-6)
+    assert begun.certificate.holds
+    monkeypatch.setattr(kernel_matrix, "SMALL", N)
+    assert not K.may_begin_in_single
+    np.testing.assert_allclose(begun.values, fit(KernelMatrix(k, X), 5, tol=1e-6).values, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "rows_and_kernel",
+    [(1e12 * X, Linear()), (1e-12 * X, Linear()), (X, Gaussian(1e-5)), (1e8 + X, Polynomial(0.1, 2))],
+    ids=["large", "tiny", "nearly constant", "far from the origin"],
+)
+def test_single_precision_is_left_alone_where_it_has_no_digits(rows_and_kernel):
+    rows, k = rows_and_kernel
+    K = KernelMatrix(k, rows)
+    assert not K.may_begin_in_single
+    assert fit(K, 3, tol=1e-6).certificate.residual < 1e-6
 
 
 def test_single_precision_rows_make_a_matrix_in_double():
@@ -147,7 +206,8 @@ def test_the_certificate_is_that_of_products_with_the_matrix(keep):
 def test_a_matrix_of_tiles_takes_memory_for_a_few_columns_only():
     K = KernelMatrix(Gaussian(0.1), X, keep=False)
     found = fit(K, 4)
-    assert K._kept is None
+    assert K._whole is None
+    assert not K._lower
     assert K.entries % ONE_PASS == N % ONE_PASS  # the diagonal, and passes
     assert found.result.n_iter + 10 > K.entries // ONE_PASS
 

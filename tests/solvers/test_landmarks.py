@@ -6,33 +6,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from helpers import smile, three_clouds
 from princomp.data import as_rows, statistics
 from princomp.data.wrapped import mapped
 from princomp.kernels import Gaussian, Laplacian, Linear, Polynomial
 from princomp.solvers import kernel
-from princomp.solvers.feature_maps import fourier, intervals, nystroem
+from princomp.solvers.feature_maps import Columns, fourier, intervals, nystroem
 from princomp.solvers.kernel_matrix import KernelMatrix
 from princomp.solvers.landmarks import Fixed, PivotedCholesky, Uniform, pivoted_cholesky
 
 X = np.random.default_rng(0).normal(size=(120, 3)) + 3 * np.random.default_rng(1).integers(0, 3, (120, 1))
-
-
-def smile(n, seed=0):
-    """Two eyes of few points, a mouth, and a round face."""
-    rng = np.random.default_rng(seed)
-    eye, mouth = int(np.ceil(np.sqrt(n))), int(np.ceil(n / 10))
-    angle, radius = rng.uniform(0, 2 * np.pi, 2 * eye), np.sqrt(rng.random(2 * eye))
-    eyes = np.column_stack([radius * np.cos(angle), radius * np.sin(angle) + 4])
-    eyes[:, 0] += np.repeat([-4.0, 4.0], eye)
-    x = np.linspace(-5, 5, mouth)
-    round_face = rng.uniform(0, 2 * np.pi, n - 2 * eye - mouth)
-    face = 10 * np.column_stack([np.cos(round_face), np.sin(round_face)])
-    return np.vstack([eyes, np.column_stack([x, x**2 / 16 - 5]), face])
-
-
-def three_clouds(n):
-    rng = np.random.default_rng(0)
-    return rng.normal(size=(n, 20)) + 3 * rng.integers(0, 3, (n, 1))
 
 
 # --- selectors ----------------------------------------------------------------------------------
@@ -118,7 +101,7 @@ def test_the_smile(rank, published):
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_nystroem_features(kind):
     chosen = np.arange(0, 120, 7)
-    features = nystroem(Gaussian(0.1), kind(X[chosen]), None)
+    features = nystroem(Columns.of(Gaussian(0.1), kind(X[chosen]), None))
     F, whole = features(kind(X)), Gaussian(0.1).evaluate(X)
     projected = whole[:, chosen] @ np.linalg.solve(whole[np.ix_(chosen, chosen)], whole[chosen])
     np.testing.assert_allclose(F @ F.T, projected, atol=1e-10)
@@ -127,9 +110,9 @@ def test_nystroem_features(kind):
 
 
 def test_landmarks_that_are_alike_leave_fewer_features():
-    twice = nystroem(Gaussian(0.1), np.vstack([X[:9], X[:9]]), None)
+    twice = nystroem(Columns.of(Gaussian(0.1), np.vstack([X[:9], X[:9]]), None))
     assert twice.width == 9
-    once = nystroem(Gaussian(0.1), X[:9], None)
+    once = nystroem(Columns.of(Gaussian(0.1), X[:9], None))
     np.testing.assert_allclose(twice(X) @ twice(X).T, once(X) @ once(X).T, atol=1e-9)
 
 
@@ -211,7 +194,7 @@ def test_every_eigenvalue_lies_in_its_interval(name, gamma, rank, size):
     for seed in range(20):
         selector = (PivotedCholesky(rank), Uniform(rank))[seed % 2]
         chosen = selector.select(KernelMatrix(k, rows, about, keep=False), np.random.default_rng(seed))
-        features = nystroem(k, rows[chosen], about)
+        features = nystroem(Columns.of(k, rows[chosen], about))
         found = statistics.moments(mapped(as_rows(rows), features, width=features.width), scatter=True)
         values = np.linalg.eigvalsh(found.scatter)[::-1][:n]
         left = len(rows) - found.total - len(rows) * found.mean @ found.mean

@@ -222,6 +222,8 @@ def _run(
 def _fitted(sides: tuple[Any, ...], method: Method, parameters: Options, options: Options, log: Log) -> Any:
     from sklearn.exceptions import ConvergenceWarning
 
+    from princomp.estimators.description import describe
+
     k, most = parameters["n_components"], min(min(side.shape) for side in sides)
     if k is None:
         parameters = parameters | {"n_components": min(method.components, most)}
@@ -237,7 +239,10 @@ def _fitted(sides: tuple[Any, ...], method: Method, parameters: Options, options
     for warning in caught:
         log.note(f"Note: {warning.message}")
     estimator.verbose = 0
-    log.tell(f"Fitted {type(estimator).__name__}. {estimator.result_.status}")
+    found = describe(estimator)
+    log.tell(f"Fitted {found.model}. {' '.join(found.computation)}")
+    for note in () if caught else found.notes:  # a warning has said it already
+        log.note(f"Note: {note}")
     return estimator
 
 

@@ -49,7 +49,7 @@ def inspect(model: str, as_json: bool) -> None:
     tell(f"{found.model}({given})")
     tell("\nand ".join([f"Fitted to {rows} {sides[0]}", *sides[1:]]))
     tell(f"\n{component_table(found)}")
-    tell(f"\n{found.status}\n{found.certificate}")
+    tell("\n".join(["", " ".join(found.computation), str(found.certificate), *found.notes]))
 
 
 def _in_json(value: Any) -> bool:

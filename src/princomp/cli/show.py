@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from princomp.estimators.description import Column, Description, Loadings
 
 
+NARROW = {0xA0: " ", 0x202F: " "}  # spaces of a page: `printable` would show them as escapes
+
+
 def tell(text: str, *, err: bool = False) -> None:
     """Print text that others may have chosen, in a file or a name: control characters are shown, not obeyed."""
     import click
 
-    click.echo(printable(text, lines=True), err=err)
+    click.echo(printable(text.translate(NARROW), lines=True), err=err)
 
 
 def component_table(found: Description, most: int = 10) -> str:

@@ -161,10 +161,14 @@ def _reduce_pieces(block: Any, rows: slice, given: Any, *state: Any) -> Any:
     return total
 
 
-def map_pieces(block: Any, rows: slice, given: Any, *state: Any) -> Array:
+def map_pieces(block: Any, rows: slice, given: Any, *state: Any) -> Any:
     """Return ``fn(piece, rows, *state)`` of what ``make`` makes of a block, ``given`` = (width, make, how, fn).
 
-    The number comes first: Dask, before 2025.4, calls a tuple that begins with something callable.
+    One array, or as many as ``fn`` returns. The number comes first: Dask, before 2025.4, calls a tuple that begins with
+    something callable.
     """
     width, make, how, fn = given
-    return np.concatenate([fn(*piece, *state) for piece in _pieces(block, rows, make, how, width)])
+    parts = [fn(*piece, *state) for piece in _pieces(block, rows, make, how, width)]
+    if isinstance(parts[0], tuple):
+        return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
+    return np.concatenate(parts)

@@ -199,20 +199,10 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         return int(self.n_components_)
 
 
-class Projection(Estimator):
-    """Base of estimators whose components are directions (k, p) in which centred and scaled data vary."""
+class FromCovariance(Estimator):
+    """Base of estimators that can be fitted to a covariance matrix in place of data."""
 
-    _fitted: ClassVar[Mapping[str, Kind]] = {
-        "components_": Directions("k p"),
-        "mean_": Numbers("p", rounds="_mean"),
-        "_mean": Numbers("p"),
-        "scale_": Numbers("p", POSITIVE, or_none=True, rounds="_scale"),
-        "explained_variance_": Numbers("k", VARIANCE),
-        "explained_variance_ratio_": Numbers("k", SHARE),
-    }
     _fit_covariance: Callable[[Covariance, Tell], None]  # finds and keeps
-    _to_scores: Callable[[], Array]  # what centred and scaled rows are multiplied by to be scores, (p, k)
-    _from_scores: Callable[[], Array]  # what scores are multiplied by to be centred and scaled rows, (k, p)
 
     def fit_covariance(self, S: Any, n_samples: int | None = None) -> Self:
         """Find the components from a covariance (or correlation) matrix instead of data.
@@ -237,6 +227,19 @@ class Projection(Estimator):
         rows = self._open(S, reset=True)
         self._fit_covariance(open_covariance(rows, n_samples, self._names), tell)
 
+
+class Components(Estimator):
+    """Base of estimators whose components are directions (k, p) in which centred and scaled data vary."""
+
+    _fitted: ClassVar[Mapping[str, Kind]] = {
+        "components_": Directions("k p"),
+        "mean_": Numbers("p", rounds="_mean"),
+        "_mean": Numbers("p"),
+        "scale_": Numbers("p", POSITIVE, or_none=True, rounds="_scale"),
+        "explained_variance_": Numbers("k", VARIANCE),
+        "explained_variance_ratio_": Numbers("k", SHARE),
+    }
+
     def _keep_directions(
         self, V: Array, variances: Array, ratio: Array, mean: Array, scale: Array | None, dtype: Any
     ) -> None:
@@ -255,6 +258,21 @@ class Projection(Estimator):
         """Components times the square root of their variances, (k, p)."""
         check_is_fitted(self)
         return self.components_ * np.sqrt(self.explained_variance_)[:, None]
+
+    def _unproject(self, scores: Any, back: Array) -> Any:
+        """Return scores times ``back`` (k, p), plus the mean."""
+        rows = as_rows(scores)
+        k, p = back.shape
+        if rows.shape[1] != k:
+            raise ValueError(f"Scores must have {k} columns, one per component, got {rows.shape[1]}.")
+        return Centered(rows).map(_moved, back, self._mean, width=p, dtype=rows.dtype)
+
+
+class Projection(Components):
+    """Base of estimators whose scores are centred and scaled rows times a matrix, and back."""
+
+    _to_scores: Callable[[], Array]  # what centred and scaled rows are multiplied by to be scores, (p, k)
+    _from_scores: Callable[[], Array]  # what scores are multiplied by to be centred and scaled rows, (k, p)
 
     def transform(self, X: Any) -> Any:
         """Return the scores of X: centred, scaled and projected on the components.
@@ -295,14 +313,6 @@ class Projection(Estimator):
         return self._unproject(
             X, self._from_scores() * (1.0 if self.scale_ is None else self.scale_.astype(np.float64))
         )
-
-    def _unproject(self, scores: Any, back: Array) -> Any:
-        """Return scores times ``back`` (k, p), plus the mean."""
-        rows = as_rows(scores)
-        k, p = back.shape
-        if rows.shape[1] != k:
-            raise ValueError(f"Scores must have {k} columns, one per component, got {rows.shape[1]}.")
-        return Centered(rows).map(_moved, back, self._mean, width=p, dtype=rows.dtype)
 
 
 def _moved(block: Array, rows: slice, back: Array, mean: Array) -> Array:

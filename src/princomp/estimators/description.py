@@ -43,7 +43,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers of each component, pair or group. A page draws one column as bars, and may draw one as a line."""
+    """Numbers of each component, pair or group.
+
+    A page draws one column as bars, and may draw one as a line, and two as the ends of whiskers on the bars.
+    """
 
     name: str  # of the file
     title: str
@@ -52,6 +55,7 @@ class Table:
     bars: str  # which column
     axis: str  # what the bars show
     line: str = ""
+    between: tuple[str, str] | tuple[()] = ()  # the columns between which the bars' numbers lie for sure
     left_out: int = 0  # rows
 
     def column(self, name: str) -> Column:

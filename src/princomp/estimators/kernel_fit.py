@@ -9,22 +9,29 @@ from typing import Any
 import numpy as np
 
 from princomp._typing import Array
+from princomp.certificates import in_units
 from princomp.data import Centered, Rows, budget, statistics
 from princomp.data.rows import itself
 from princomp.data.wrapped import mapped
 from princomp.estimators.checks import check_values
 from princomp.estimators.decompose import decompose
+from princomp.estimators.kernel_columns import decompose_columns
+from princomp.estimators.spectrum import Spectrum
 from princomp.kernels import Kernel, resolve
 from princomp.kernels.base import dense
-from princomp.result import Result
+from princomp.result import Certificate, Result, Status
 from princomp.solvers import kernel as exact
-from princomp.solvers.feature_maps import Fourier, Nystroem, fourier, intervals, nystroem
-from princomp.solvers.kernel_matrix import KEEP_SHARE, GivenMatrix, KernelMatrix
+from princomp.solvers.feature_maps import Columns, Fourier, Nystroem, fourier, intervals, nystroem
+from princomp.solvers.kernel_matrix import KEEP_SHARE, GivenMatrix, KernelMatrix, require_whole
 from princomp.solvers.landmarks import Fixed, PivotedCholesky, Selector, Uniform
 from princomp.solvers.signs import signs
 
 APPROXIMATIONS = ("nystroem", "rpcholesky", "fourier")
-LEAST_RANK, RANK = 200, 10  # landmarks, unless told otherwise: at least, and for each component
+# Landmarks, unless told otherwise: at least, and for each component. Of 10000 rows of 20, ten components fall short of
+# the exact ones by 0.33 % of their variance with 200 landmarks, 0.03 % with 500 and 0.01 % with 720, in 0.1, 0.17 and
+# 0.23 s.
+LEAST_RANK, RANK = 720, 10
+RANK_BYTES = 48.0  # for each pair of landmarks, or features: matrices of that size
 # Landmarks are chosen among these many rows at the most, evenly picked, so that the choice takes bounded memory.
 SAMPLE_ROWS, SAMPLE_BYTES = 30_000, 2**28
 ASYMMETRY = 1e-8  # of the largest entry: more is no rounding
@@ -96,6 +103,12 @@ def choose_approximation(rows: Rows, kernel: Kernel) -> str | None:
     return None if fits or not kernel.psd or not kernel.centred else "rpcholesky"
 
 
+def default_rank(k: int) -> int:
+    """Return how many landmarks, or features, there are for k components unless told otherwise: as memory allows."""
+    room = int(np.sqrt(KEEP_SHARE * budget.available_bytes() / RANK_BYTES))
+    return max(min(LEAST_RANK, room), RANK * k)
+
+
 def _middle(rows: Rows, names: Any) -> Array | None:
     """Return the mean, about which rows are taken, or None if they are sparse; complain about what is no number."""
     found = statistics.moments(rows)
@@ -107,11 +120,22 @@ def _middle(rows: Rows, names: Any) -> Array | None:
 def _exact(rows: Rows, kernel: Kernel, about: Array | None, asked: Question) -> Found:
     """Solve the eigenproblem of the kernel matrix itself."""
     n, p = rows.shape
+    if exact.takes_whole(n, asked.k, psd=kernel.psd):
+        require_whole(n, _instead(kernel))
     budget.require(16.0 * n * p, f"A copy of the {n} x {p} data", 'Use approximation="rpcholesky".')
     X = statistics.whole(Centered(rows), 'Use approximation="rpcholesky".')
     trained = kernel.on(X)
     K = KernelMatrix(trained, X, about)
     return replace(_of_spectrum(K, asked), kernel=kernel, basis=X, about=about)
+
+
+def _instead(kernel: Kernel) -> str:
+    """Say what to do where the kernel matrix is larger than memory."""
+    if kernel.asks_training:
+        return "Use fewer rows."
+    if not kernel.psd:
+        return 'Use approximation="nystroem", or fewer rows.'
+    return 'Use approximation="rpcholesky", fewer components, or fewer rows.'
 
 
 def _of_matrix(rows: Rows, asked: Question) -> Found:
@@ -126,7 +150,22 @@ def _of_matrix(rows: Rows, asked: Question) -> Found:
     size = np.abs(K).max()
     if np.abs(K - K.T).max() > ASYMMETRY * size:
         raise ValueError('kernel="precomputed" needs a symmetric matrix. If only rounding differs, pass (K + K.T) / 2.')
-    return _of_spectrum(GivenMatrix((K + K.T) / 2), asked)
+    unit = 4.0 ** (np.frexp(size)[1] // 2)  # in which no square over- or underflows
+    return _in_units(_of_spectrum(GivenMatrix((K / unit + K.T / unit) / 2), asked), unit)
+
+
+def _in_units(found: Found, unit: float) -> Found:
+    """Return what a fit of K leaves, given that of K / unit."""
+    value = {**found.result.value, "values": found.values * unit}
+    certificate = in_units(found.result.certificate, 1.0 / unit)
+    return replace(
+        found,
+        values=value["values"],
+        coefficients=found.coefficients / np.sqrt(unit),
+        offset=found.offset * np.sqrt(unit),
+        mean_square=found.mean_square * unit,
+        result=replace(found.result, value=value, objective=found.result.objective * unit, certificate=certificate),
+    )
 
 
 def _of_spectrum(K: KernelMatrix, asked: Question) -> Found:
@@ -135,8 +174,7 @@ def _of_spectrum(K: KernelMatrix, asked: Question) -> Found:
         _check_finite(K.taken_out if K.psd else float(np.abs(K.whole()).sum()), K.trace)
     how: dict[str, Any] = {"tol": asked.tol, "max_iter": asked.max_iter, "drive": asked.drive}
     found = exact.solve(K, asked.k, rng=asked.generator(), **how)
-    V = K.project(found.V)
-    V = V * signs(V)
+    V = found.V * signs(found.V)
     root = np.sqrt(found.values)
     coefficients = np.divide(V, root, out=np.zeros_like(V), where=root > 0)
     result = replace(found.result, value={**found.result.value, "V": V})
@@ -167,17 +205,14 @@ def _by_features(rows: Rows, kernel: Kernel, about: Array | None, approximation:
     with np.errstate(over="ignore", invalid="ignore"):
         trace = float(rows.reduce(_own, kernel, about))
     _check_finite(trace)
-    rank = min(asked.rank or max(LEAST_RANK, RANK * (asked.k or 0)), n)
-    features, basis = _features(rows, kernel, about, approximation, rank, asked)
-    k = min(asked.k or features.width, features.width, n)
-    how: dict[str, Any] = {"tol": asked.tol, "max_iter": asked.max_iter, "drive": asked.drive}
-    made = mapped(rows, features, width=features.width)
-    found = decompose(made, k, "eigh", center=True, scale=False, generator=asked.generator, **how)
-    values, total = found.variances * found.freedom, float(found.total / found.unit / found.unit)
-    floor = np.asarray(found.certificate.details.get("floor", 0.0)) / found.unit / found.unit
-    values = np.where(values > floor, values, 0.0)
-    V = np.where(values > 0, found.V, 0.0)
+    rank = min(asked.rank or default_rank(asked.k or 0), n)
+    made_of, basis = _features(rows, kernel, about, approximation, rank, asked)
+    features, found, error = _decomposed(rows, made_of, asked)
+    total = float(found.total / found.unit / found.unit)
     root = features.root if isinstance(features, Nystroem) else np.eye(features.width)
+    found = _as_known(found, features.rounding(root @ found.V, trace))
+    values = np.where(found.values > found.certificate.details["floor"], found.values, 0.0)
+    V = np.where(values > 0, found.V, 0.0)
     sign = signs(root @ V)
     kept = slice(max(int((values > 0).sum()), 1) if asked.k is None else None)
     V, values = (V * sign)[:, kept], values[kept]
@@ -191,21 +226,36 @@ def _by_features(rows: Rows, kernel: Kernel, about: Array | None, approximation:
         offset=mean @ V,
         mean=root @ mean,
         mean_square=float(mean @ mean),
-        result=_approximate(found.result(np.dtype(np.float64)), V, values, "of random features, not of K itself"),
+        result=_result_of_features(found.certificate, V, values, total),
         basis=basis,
         about=about,
         negative=0.0 if kernel.psd else None,
     )
     answer = _padded(answer, asked.k or 0)
     if isinstance(features, Nystroem):
-        answer = _with_intervals(answer, total, trace, max(trace - total - n * answer.mean_square, 0.0))
-    return answer
+        return _with_intervals(answer, total, trace, max(trace - total - n * answer.mean_square, 0.0), error)
+    return _approximate(answer, "random features", "how near it comes to that is not known")
+
+
+def _decomposed(rows: Rows, made_of: Columns | Fourier, asked: Question) -> tuple[Nystroem | Fourier, Spectrum, float]:
+    """Return features, their components, and what rounding leaves unknown of their eigenvalues beyond the usual."""
+    k = min(asked.k or made_of.width, made_of.width, rows.shape[0])
+    if isinstance(made_of, Columns):
+        quick = decompose_columns(rows, made_of, k, asked.tol)
+        if quick is not None:
+            return quick
+    features = nystroem(made_of) if isinstance(made_of, Columns) else made_of
+    how: dict[str, Any] = {"tol": asked.tol, "max_iter": asked.max_iter, "drive": asked.drive}
+    made = mapped(rows, features, width=features.width)
+    k = min(k, features.width)
+    found = decompose(made, k, "eigh", center=True, scale=False, generator=asked.generator, **how)
+    return features, found, 0.0
 
 
 def _features(
     rows: Rows, kernel: Kernel, about: Array | None, approximation: str, rank: int, asked: Question
-) -> tuple[Nystroem | Fourier, Array]:
-    """Return the feature map, and what it is made of: landmarks (m, p), or frequencies (m, p)."""
+) -> tuple[Columns | Fourier, Array]:
+    """Return the feature map, or columns to make it of, and their landmarks (m, p), or frequencies (m, p)."""
     rng = asked.generator()
     if approximation == "fourier":
         made = fourier(kernel, rows.shape[1], rank, rng, about)
@@ -217,7 +267,8 @@ def _features(
         )
     given = None if asked.landmarks is None else np.asarray(asked.landmarks)
     if given is not None and given.ndim == 2:
-        if given.shape[1] != rows.shape[1] or given.dtype.kind not in "fiu" or not np.isfinite(given).all():
+        shape = len(given) > 0 and given.shape[1] == rows.shape[1]
+        if not shape or given.dtype.kind not in "fiu" or not np.isfinite(given).all():
             raise ValueError(f"landmarks must be row numbers, or finite rows of {rows.shape[1]} columns.")
         landmarks = given.astype(np.float64)
     elif given is not None:
@@ -225,7 +276,7 @@ def _features(
     else:
         selector: Selector = PivotedCholesky(rank) if approximation == "rpcholesky" else Uniform(rank)
         landmarks = _chosen(rows, kernel, about, rank, selector, rng)
-    return nystroem(kernel, landmarks, about), landmarks
+    return Columns.of(kernel, landmarks, about), landmarks
 
 
 def _chosen(
@@ -242,29 +293,61 @@ def _own(block: Any, rows: slice, kernel: Kernel, about: Array | None) -> Array:
     return np.asarray(kernel.own(kernel.points(block.astype(np.float64, copy=False), about)).sum())
 
 
-def _with_intervals(found: Found, total: float, trace: float, left: float) -> Found:
-    """Return the same, with all that is known of the matrix itself from what landmarks leave of its trace."""
-    ratio, share = _share(found.values, total + left), left / trace if trace > 0 else 0.0
-    words = f"of landmarks, which leave {share:.1e} of the kernel matrix out"
+def _with_intervals(found: Found, total: float, trace: float, left: float, error: float) -> Found:
+    """Return the same, with all that is known of the matrix itself from what landmarks leave of its trace.
+
+    ``error`` is what rounding may have made of that trace, and of the eigenvalues.
+    """
+    ratio = _share(found.values, total + left)
     if found.kernel is None or not found.kernel.psd:
-        return replace(found, ratio=ratio, result=_approximate(found.result, None, found.values, words))
-    known = intervals(found.values, total, trace, left)
-    words += f": no eigenvalue of it is more than {left:.1e} larger"
+        words = "how near it comes to that, which may have negative eigenvalues, is not known"
+        return _approximate(replace(found, ratio=ratio), "landmarks", words)
+    hidden = np.where(found.values > 0, 0.0, found.result.certificate.details["floor"])
+    known = intervals(found.values, total, trace, left, error, hidden)
+    share = left / trace if trace > 0 else 0.0
+    words = f"it leaves {share:.1e} of the trace of that out, whose eigenvalues are at most {left:.1e} larger"
     return replace(
-        found,
+        _approximate(found, "landmarks", words),
         ratio=ratio,
         value_intervals=np.column_stack([known.lower, known.upper]),
         ratio_intervals=np.column_stack([known.ratio_lower, known.ratio_upper]),
-        result=_approximate(found.result, None, found.values, words),
     )
 
 
-def _approximate(result: Result, V: Array | None, values: Array, words: str) -> Result:
-    """Return a result whose certificate says that these are eigenvectors of something near the kernel matrix."""
-    certificate = replace(result.certificate, details={**result.certificate.details, "meaning": words})
-    return replace(
-        result, value={"V": result.value["V"] if V is None else V, "values": values}, certificate=certificate
-    )
+def _as_known(found: Spectrum, error: Array) -> Spectrum:
+    """Return eigenvalues, and what is known of them, in the units of the features.
+
+    ``error`` (k,) is the length of what rounding changes of the scores, beside that of their eigenproblem.
+    """
+    values = found.values / found.unit / found.unit
+    certificate = in_units(found.certificate, found.unit, found.unit)
+    floor = np.broadcast_to(certificate.details.get("floor", 0.0), values.shape)
+    floor = floor + 2 * np.sqrt(np.maximum(values, 0.0)) * error + error**2
+    known = np.divide(floor, values, out=np.full(len(values), np.inf), where=values > floor)
+    details = {**certificate.details, "floor": floor, "known": known}
+    return replace(found, values=values, certificate=replace(certificate, details=details))
+
+
+def _result_of_features(certificate: Certificate, V: Array, values: Array, total: float) -> Result:
+    """Return the result of a PCA of features."""
+    details = {
+        name: part[: len(values)] if isinstance(part, np.ndarray) else part
+        for name, part in certificate.details.items()
+    }
+    left = max(total - float(values.sum()), 0.0)
+    status = Status("exact", "The eigenproblem of the features was solved exactly, up to rounding.")
+    return Result({"V": V, "values": values}, left, replace(certificate, details=details), status)
+
+
+def _approximate(found: Found, by: str, words: str) -> Found:
+    """Return the same with a certificate that says of what these are eigenvectors: not of the kernel matrix."""
+    certificate = found.result.certificate
+    details = {
+        **certificate.details,
+        "about": f"an approximation by {by}, not of the kernel matrix itself",
+        "near": words,
+    }
+    return replace(found, result=replace(found.result, certificate=replace(certificate, details=details)))
 
 
 def _padded(found: Found, k: int) -> Found:
@@ -273,11 +356,17 @@ def _padded(found: Found, k: int) -> Found:
     if more <= 0:
         return found
 
-    def longer(array: Array) -> Array:
-        return np.concatenate([array, np.zeros((more, *array.shape[1:]))])
+    def longer(array: Array, by: float = 0.0) -> Array:
+        return np.concatenate([array, np.full((more, *array.shape[1:]), by)])
 
+    details = dict(found.result.certificate.details)
+    for name, by in {"residuals": 0.0, "floor": None, "error": None, "known": np.inf}.items():
+        if name in details:
+            details[name] = longer(details[name], float(details["floor"][-1]) if by is None else by)
     result = replace(
-        found.result, value={"V": longer(found.result.value["V"].T).T, "values": longer(found.result.value["values"])}
+        found.result,
+        value={"V": longer(found.result.value["V"].T).T, "values": longer(found.result.value["values"])},
+        certificate=replace(found.result.certificate, details=details),
     )
     return replace(
         found,

@@ -1,22 +1,48 @@
 """Kernel principal component analysis."""
 
 from collections.abc import Callable, Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
-from princomp._kinds import NONNEGATIVE, SHARE, SQUARABLE, VARIANCE, Count, Kind, Number, Numbers, Of, Word
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from princomp._kinds import ANY, NONNEGATIVE, SHARE, SQUARABLE, VARIANCE, Count, Kind, Number, Numbers, Of, Word
 from princomp._typing import Array
 from princomp._warn import warn
-from princomp.data import Rows
+from princomp.data import Rows, as_rows, statistics
 from princomp.data.wrapped import map_pieces
 from princomp.estimators.base import Estimator
-from princomp.estimators.checks import check_choice, check_count, count_components
-from princomp.estimators.kernel_fit import APPROXIMATIONS, Features, Found, Question, as_given, find, novelty, scores
-from princomp.kernels import Kernel
+from princomp.estimators.checks import check_choice, check_count, check_values, count_components
+from princomp.estimators.description import Description, Scores, usual_scores
+from princomp.estimators.kernel_choice import HELD_OUT, Wish, choose
+from princomp.estimators.kernel_description import describe_kernel, scores_and_novelty, scores_with_novelty
+from princomp.estimators.kernel_fit import APPROXIMATIONS, Features, Found, Question, find, novelty, scores
+from princomp.estimators.kernel_preimage import (
+    Model,
+    Way,
+    check_preimage,
+    denoised,
+    feature_map,
+    itself,
+    kept_examples,
+    numbers,
+    resolve_preimage,
+    restored,
+    way_back,
+)
+from princomp.kernels import Function, Kernel
 from princomp.progress import Tell
 from princomp.result import State
-from princomp.solvers.feature_maps import Columns, Fourier
+from princomp.solvers.preimage import STEPS, TOL
+
+# The way back of models, with the coefficients it was made for: found when it is first gone, from what the model holds.
+_ways: WeakKeyDictionary[Any, tuple[Array, str, Way]] = WeakKeyDictionary()
+
+NEGLIGIBLE = 1e-6  # of all eigenvalues: as many negative ones are the rounding of a matrix that was stored in float32
 
 
 class KernelPCA(Estimator):
@@ -28,14 +54,16 @@ class KernelPCA(Estimator):
 
     Parameters
     ----------
-    n_components : int or None, default None
-        How many components; None for all with positive eigenvalues.
+    n_components : int, "held-out" or None, default None
+        How many components; None for all with positive eigenvalues. "held-out": those that restore rows best which
+        were left out of a fit and to which noise was added, a fifth of the rows, 300 at the most, of 4000 at the most.
     kernel : str, callable or Kernel, default "rbf"
         "linear", "rbf", "laplacian", "polynomial" (or "poly"), "cosine", "sigmoid", "knn-rbf" (radial among
         neighbours), "normalized-rbf" (the normalised graph Laplacian), "precomputed" (X is the kernel matrix itself), a
         function of two rows, or an object of `princomp.kernels`.
-    gamma : float, "scale", "median" or None, default None
-        The kernel's width: None is 1 / n_features; see `princomp.kernels.bandwidth`.
+    gamma : float, "scale", "median", "held-out" or None, default None
+        The kernel's width: None is 1 / n_features; see `princomp.kernels.bandwidth`. "held-out": as for
+        ``n_components``, from "median" on by factors of 2.
     degree : int, default 3
         Of the polynomial kernel.
     coef0 : float, default 1
@@ -52,6 +80,16 @@ class KernelPCA(Estimator):
         How many landmarks, or Fourier features; max(200, 10 n_components) if not given, and at most n_samples.
     landmarks : array of int, or (m, p) array, optional
         Row numbers, or rows, that are the landmarks of "nystroem".
+    preimage : {"fixed-point", "ridge"} or None, default None
+        How `inverse_transform` and `denoise` find rows: "fixed-point" is the row whose image is nearest, for "rbf"
+        alone; "ridge" is a regression of rows on their scores, learnt from 2000 training rows at the most, evenly
+        picked, of exact fits, and of others if it is asked for here; else from the landmarks, or as many rows. None is
+        the nearest row for "rbf" and "linear", and "ridge" for all other kernels.
+    noise : float, optional
+        For "held-out": the standard deviation of the noise that is to be taken off. With a number rows count as clean,
+        and what is restored is compared with them. Without, they have noise already, as much as there is along their
+        median principal component; a row x is then restored from x + e and compared with x - e, e being as much noise
+        again, so that nothing is gained by keeping any.
     tol : float, default 1e-6
         Bound on the certificate: the residual of each eigenvector, relative to its own eigenvalue.
     max_iter : int, default 1000
@@ -85,6 +123,11 @@ class KernelPCA(Estimator):
         Its width.
     approximation_ : str
         "exact", "nystroem", "rpcholesky" or "fourier".
+    held_out_ : (m, 3) array or None
+        For "held-out": gamma (NaN if the kernel has none), number of components and mean squared error of each model
+        tried. See `princomp.plots.held_out_errors`.
+    noise_ : float or None
+        For "held-out": the standard deviation of the noise that was added.
     n_components_, n_features_in_, n_samples_, n_iter_ : int
         Counts.
     certificate_ : Certificate
@@ -122,11 +165,14 @@ class KernelPCA(Estimator):
         "_offset": Numbers("k", SQUARABLE),
         "_mean": Numbers("w", SQUARABLE),  # F(x) times this is the mean of k(x, x_i), or the trivial score
         "_mean_square": Number(),  # of k(x_i, x_j), over all training rows
+        "held_out_": Numbers("tried three", ANY, or_none=True, optional=True),
+        "noise_": Number(NONNEGATIVE, or_none=True, optional=True),
+        "_examples": Numbers("e p", or_none=True, optional=True),  # training rows, for the way back
     }
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         kernel: str | Kernel | Callable[..., float] = "rbf",
         gamma: float | str | None = None,
@@ -137,6 +183,8 @@ class KernelPCA(Estimator):
         approximation: str | None = "auto",
         rank: int | None = None,
         landmarks: Any = None,
+        preimage: str | None = None,
+        noise: float | None = None,
         tol: float = 1e-6,
         max_iter: int = 1000,
         random_state: Any = None,
@@ -154,6 +202,8 @@ class KernelPCA(Estimator):
         self.approximation = approximation
         self.rank = rank
         self.landmarks = landmarks
+        self.preimage = preimage
+        self.noise = noise
         super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
 
     # Fitting
@@ -161,11 +211,12 @@ class KernelPCA(Estimator):
     def _fit(self, X: Any, tell: Tell) -> None:
         rows = self._open(X, reset=True, least_rows=2)
         self._check_parameters(rows)
+        wish = Wish(_is_held_out(self.gamma), _is_held_out(self.n_components), self.preimage, self.noise)
         asked = Question(
-            k=None if self.n_components is None else int(self.n_components),
+            k=None if isinstance(self.n_components, str | None) else int(self.n_components),
             kernel=self.kernel,
             kernel_options={
-                "gamma": self.gamma,
+                "gamma": "median" if wish.gamma else self.gamma,
                 "degree": self.degree,
                 "coef0": self.coef0,
                 "n_neighbors": self.n_neighbors,
@@ -180,12 +231,22 @@ class KernelPCA(Estimator):
             drive=self._drive(tell, rows),
             names=self._names,
         )
-        self._keep(find(rows, asked), rows)
+        chosen = choose(statistics.here(rows), asked, wish) if wish.gamma or wish.k else None
+        found = find(rows, asked if chosen is None else chosen.asked)
+        check_preimage(self.preimage, found.kernel)
+        self._keep(found, rows)
+        self.held_out_ = None if chosen is None else chosen.tried
+        self.noise_ = None if chosen is None else chosen.noise
+        way = resolve_preimage(self.preimage, found.kernel)
+        how = {"asked": self.preimage is not None}
+        self._examples = kept_examples(rows, found.approximation, len(found.coefficients), way, **how)
 
     def _check_parameters(self, rows: Rows) -> None:
         """Complain about parameters that mean nothing."""
         self._check_limits()
-        count_components(self.n_components, rows.shape[0], of=" (= n)")
+        count_components(self.n_components, rows.shape[0], of=" (= n)", words=(HELD_OUT,))
+        if self.noise is not None and not (isinstance(self.noise, Real) and 0 < float(self.noise) < np.inf):
+            raise ValueError(f"noise must be a finite number above 0, or None; got {self.noise!r}.")
         if self.approximation is not None:
             check_choice("approximation", self.approximation, ("auto", *APPROXIMATIONS))
         check_count("rank", self.rank, or_none=True)
@@ -195,6 +256,10 @@ class KernelPCA(Estimator):
     def _keep(self, found: Found, rows: Rows) -> None:
         """Derive all attributes: the one place."""
         dtype, n = rows.dtype, rows.shape[0]
+        if found.values.max(initial=0.0) > np.finfo(dtype).max:
+            raise ValueError(
+                f"An eigenvalue is larger than {dtype} holds: give X as float64, or divide it by a constant."
+            )
         self.n_samples_, self.n_components_ = n, len(found.values)
         self.approximation_ = found.approximation
         self.kernel_, self.gamma_ = found.kernel, getattr(found.kernel, "gamma", None)
@@ -241,27 +306,125 @@ class KernelPCA(Estimator):
         Returns
         -------
         (n,) array
-            At least 0, but for rounding.
+            At least 0, but for rounding, if the kernel is positive semidefinite.
         """
         rows = self._open(X, reset=False)
         if self.kernel_ is None:
             raise ValueError('novelty needs k(x, x) of new rows, which kernel="precomputed" does not give.')
-        state = (self._coefficients, self._offset, self._mean, self._mean_square, self.kernel_.centred)
-        return self._of_features(rows, novelty, *state, width=1, own=True)[:, 0]
+        return self._of_features(rows, novelty, *self._state(), width=1, own=True)[:, 0]
+
+    def _describe(self) -> Description:
+        return describe_kernel(self)
+
+    def _describe_scores(self, X: Any, y: Any, values: Any) -> Scores:
+        if values is not None or self.kernel_ is None:
+            return usual_scores(self, X, values)
+        how: dict[str, Any] = {"width": self.n_components_ + 1, "own": True}
+        both = self._of_features(self._open(X, reset=False), scores_and_novelty, *self._state(), **how)
+        return scores_with_novelty(self, np.asarray(both))
+
+    def _state(self) -> tuple[Any, ...]:
+        """Return what `novelty` of features needs."""
+        centred = self.kernel_ is None or self.kernel_.centred
+        return self._coefficients, self._offset, self._mean, self._mean_square, centred
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return a row for each of the scores: one whose image in feature space is near the point that they stand for.
+
+        With "rbf" the nearest one, found from the best of up to 1000 training rows or landmarks (`preimage`): the
+        residual of the fixed point is at most 1e-6 of the kernel's width, or a warning says of how many rows it is not.
+
+        Parameters
+        ----------
+        X : (n, k) array-like
+            Scores, as `transform` gives them.
+
+        Returns
+        -------
+        (n, p) array
+            In the kind of X.
+        """
+        check_is_fitted(self)
+        rows = as_rows(X)
+        if rows.width != self.n_components_:
+            raise ValueError(f"Scores must have {self.n_components_} columns, one per component, got {rows.width}.")
+        return self._nearest(rows, None, numbers, restored, self._way())
+
+    def denoise(self, X: Any) -> Any:
+        """Return each row as the components leave it: what is not along them is taken off in feature space.
+
+        It is the row for its scores, as `inverse_transform` finds it, but begun at the row itself.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Data, with the same columns.
+
+        Returns
+        -------
+        (n, p) array
+            In the kind of X.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from princomp import KernelPCA
+        >>> from princomp.datasets import make_circles
+        >>> clean = np.hstack([make_circles(200, noise=0.0, random_state=0).X, np.zeros((200, 8))])
+        >>> noisy = clean + 0.1 * np.random.default_rng(0).normal(size=clean.shape)
+        >>> model = KernelPCA(4, gamma=0.1).fit(noisy)
+        >>> before, after = (((rows - clean) ** 2).mean() for rows in (noisy, model.denoise(noisy)))
+        >>> bool(after < 0.5 * before)
+        True
+        """
+        rows = self._open(X, reset=False)
+        way = self._way()
+        return self._nearest(rows, self._names, itself, denoised, Features(self._map()), self._model(), way)
+
+    def _nearest(self, rows: Rows, names: Any, make: Any, fn: Callable[..., Any], *state: Any) -> Any:
+        """Return rows that a way back has found for those given, and warn of those that it has not; lazy ones later."""
+        given = (max(len(self._coefficients), self.n_features_in_), make, (), fn)
+        found, residuals = rows.map(
+            map_pieces, given, *state, width=(self.n_features_in_, 1), dtype=(rows.dtype, np.float64)
+        )
+        if isinstance(found, np.ndarray) and not np.isfinite(found).all():
+            check_values(rows, names)
+        if isinstance(residuals, np.ndarray) and not (residuals <= TOL).all():
+            warn(
+                f"{int((~(residuals <= TOL)).sum())} of {len(residuals)} pre-images are not found within {STEPS} "
+                f"steps: the fixed point is missed by up to {residuals.max():.1e} of the kernel's width.",
+                ConvergenceWarning,
+            )
+        return found
+
+    def _way(self) -> Way:
+        """Return the way from scores to rows, remembered until there is another fit."""
+        check_preimage(self.preimage, self.kernel_)
+        if self.kernel_ is None:
+            raise ValueError('Pre-images are rows, which kernel="precomputed" does not give.')
+        meant = resolve_preimage(self.preimage, self.kernel_)
+        coefficients, asked, way = _ways.get(self, (None, None, None))
+        if way is None or coefficients is not self._coefficients or asked != meant:
+            way = way_back(meant, self._model(), self.kernel_)
+            _ways[self] = (self._coefficients, meant, way)
+        return way
+
+    def _model(self) -> Model:
+        rows = getattr(self, "_examples", None)  # files of older versions have none
+        if rows is None and self.approximation_ != "fourier":
+            rows = self._basis
+        return Model(self._map(), self._coefficients, self._offset, self._mean, self._about, rows)
 
     def _of_features(self, rows: Rows, fn: Callable[..., Array], *state: Any, width: int, own: bool = False) -> Any:
         """Return ``fn(features, rows, *state)`` of each row, its own kernel value after the features if asked for."""
-        features = Features(self._map(), self.kernel_ if own else None, self._about)
+        asked = self.kernel_ if own else None
+        features = Features(self._map(), asked and asked.on(self._basis), self._about)
         given = (len(self._coefficients), features, (), fn)
         return self._finite(rows, rows.map(map_pieces, given, *state, width=width, dtype=rows.dtype))
 
     def _map(self) -> Callable[[Any], Array]:
         """Return the feature map of the fit."""
-        if self._basis is None or self.kernel_ is None:
-            return as_given
-        if self.approximation_ == "fourier":
-            return Fourier(self._basis.T, self._about)
-        return Columns.of(self.kernel_.on(self._basis), self._basis, self._about)
+        return feature_map(self.approximation_, self.kernel_, self._basis, self._about)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what is accepted."""
@@ -270,11 +433,22 @@ class KernelPCA(Estimator):
         return tags
 
 
+def _is_held_out(value: Any) -> bool:
+    return isinstance(value, str) and value == HELD_OUT
+
+
 def _warn_of(found: Found, *, asked: bool) -> None:
     """Warn of what makes the answer less than the user expects; one warning at the most."""
     rank, k = int((found.values > 0).sum()), len(found.values)
-    if rank == 0:
+    if rank == 0 and found.negative:
+        warn("No eigenvalue of this kernel matrix is positive: there are no components, and every score is 0.")
+    elif rank == 0:
         warn("All rows are alike to this kernel: every eigenvalue is 0, and so is every score.")
     elif asked and rank < k:
         what = "The kernel matrix has" if found.approximation == "exact" else "Features of this rank have"
         warn(f"{what} {rank} positive eigenvalues: scores of the components beyond are 0.")
+    elif (found.kernel is None or isinstance(found.kernel, Function)) and (found.negative or 0.0) > NEGLIGIBLE:
+        warn(
+            f"This kernel is not positive semidefinite: its negative eigenvalues, {found.negative:.2g} of all in "
+            "magnitude, are dropped (negative_share_)."
+        )

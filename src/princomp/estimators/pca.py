@@ -12,7 +12,7 @@ from princomp._kinds import VARIANCE, Count, Kind, Number, Numbers, Of, Word
 from princomp._typing import Array
 from princomp._warn import warn
 from princomp.data import Centered
-from princomp.estimators.base import Projection
+from princomp.estimators.base import FromCovariance, Projection
 from princomp.estimators.checks import check_choice, count_components
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.decompose import SOLVERS, choose_solver, decompose, decompose_covariance
@@ -24,7 +24,7 @@ from princomp.progress import Tell
 from princomp.result import Result, State
 
 
-class PCA(Density, Projection):
+class PCA(Density, FromCovariance, Projection):
     r"""Principal component analysis: the orthogonal directions of largest variance.
 
     With X centred, PCA maximises the variance :math:`\mathrm{tr}(V^\top S V)`, :math:`S = X^\top X / (n - 1)`, over

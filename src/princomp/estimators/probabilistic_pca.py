@@ -12,7 +12,7 @@ from princomp._kinds import NONNEGATIVE, POSITIVE, SQUARABLE, Kind, Number, Numb
 from princomp._typing import Array
 from princomp._warn import warn
 from princomp.data import Centered, Rows
-from princomp.estimators.base import Projection
+from princomp.estimators.base import Components, FromCovariance
 from princomp.estimators.checks import check_choice, check_count, checked_weight, count_components
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.density import CellDensity, precision
@@ -42,7 +42,7 @@ class Posterior(NamedTuple):
     covariance: Any  # (n, k, k)
 
 
-class ProbabilisticPCA(CellDensity, Projection):
+class ProbabilisticPCA(CellDensity, FromCovariance, Components):
     r"""Probabilistic PCA: a Gaussian model of the data, with missing cells treated exactly.
 
     The model is :math:`x = W z + \mu + e` with :math:`z \sim N(0, I_k)`, :math:`e \sim N(0, \sigma^2 I_p)`, so that

@@ -16,7 +16,7 @@ from princomp._typing import Array
 from princomp._warn import warn
 from princomp.certificates.remainder import remainder
 from princomp.data import Rows
-from princomp.estimators.base import Projection
+from princomp.estimators.base import FromCovariance, Projection
 from princomp.estimators.checks import check_choice, check_count, count_components
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.explained import Kind, explained_variance
@@ -35,7 +35,7 @@ SCORES = ("projection", "least-squares")
 ONE_BY_ONE = ("cardinality", "constrained")  # each component from what those before it left
 
 
-class SparsePCA(Projection):
+class SparsePCA(FromCovariance, Projection):
     r"""Sparse PCA: components that use few features.
 
     For PCA most variance and least reconstruction error are one problem; with sparse components they are not, and so

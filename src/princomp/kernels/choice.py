@@ -92,7 +92,7 @@ def resolve(
     return Polynomial(width, degree, coef0)
 
 
-def bandwidth(gamma: float | str | None, rows: Rows) -> float:
+def bandwidth(gamma: float | str | None, X: Any) -> float:
     """Return the gamma that is meant.
 
     Parameters
@@ -100,19 +100,31 @@ def bandwidth(gamma: float | str | None, rows: Rows) -> float:
     gamma : float, "scale", "median" or None
         A number; None for 1 / p; "scale" for 1 / (p v), v the variance of all cells; "median" for 1 / (2 m), m the
         median of |x - y|^2 over pairs of at most 2000 rows, evenly picked. Where nothing varies both are 1.
-    rows : Rows
-        The data.
+    X : (n, p) data
+        As in `princomp.KernelPCA.fit`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.kernels import bandwidth
+    >>> bandwidth("median", np.array([[0.0, 1.0], [2.0, 1.0]]))
+    0.125
     """
+    rows = as_rows(X)
     n, p = rows.shape
     if gamma is None:
         return 1.0 / p
     if isinstance(gamma, str):
         if gamma == "scale":
-            return _one_over(p * _variance(rows))
+            return one_over(p * _variance(rows))
         if gamma == "median":
             wanted = np.unique(np.linspace(0, n - 1, min(n, MEDIAN_ROWS)).astype(int))
             sample = statistics.take(Centered(rows, statistics.shift(rows)), wanted)
-            return _one_over(2.0 * _median_square(sample))
+            return one_over(2.0 * median_square(sample))
         raise ValueError(f'gamma must be a number, "scale", "median" or None, got {gamma!r}.')
     if not isinstance(gamma, Real):
         raise ValueError(f'gamma must be a number, "scale", "median" or None, got {gamma!r}.')
@@ -120,7 +132,8 @@ def bandwidth(gamma: float | str | None, rows: Rows) -> float:
     return float(gamma)
 
 
-def _one_over(size: float) -> float:
+def one_over(size: float) -> float:
+    """Return 1 / size, or 1 if that is no width."""
     return 1.0 / size if 0 < size < np.inf else 1.0
 
 
@@ -132,7 +145,7 @@ def _variance(rows: Rows) -> float:
     return float((found.total + n * (apart @ apart)) / (n * p))
 
 
-def _median_square(sample: Array) -> float:
+def median_square(sample: Array) -> float:
     """Return the median of |x - y|^2 over pairs, or, if that is 0, over pairs that differ; 0 if none do."""
     squares = squared_distances(sample, sample)[np.triu_indices(len(sample), 1)]
     median = float(np.median(squares)) if len(squares) else 0.0

@@ -12,22 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
-from princomp import estimators
+from princomp import estimators, kernels, losses, penalties
 from princomp._kinds import Kind, Of, declared
-from princomp.kernels import (
-    Cosine,
-    Gaussian,
-    Laplacian,
-    Linear,
-    NearestNeighbors,
-    Normalized,
-    Polynomial,
-    Product,
-    Sigmoid,
-    Sum,
-)
-from princomp.losses import Huber, Squared
-from princomp.penalties import L1, Groups, NonNegative, OverlappingGroups, Tree, Zero
 
 
 @dataclass(frozen=True)
@@ -57,19 +43,20 @@ def objects_in(hint: Any) -> Iterator[type]:
         yield from objects_in(each)
 
 
-# The only small objects a file may hold: losses, penalties and kernels, which see to themselves, and what fits leave.
-# Their fields are of the types that they declare. Proofs are for `certificates.verify`, which trusts nothing.
-OBJECTS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        *(Squared, Huber),
-        *(Zero, L1, NonNegative, Groups, Tree, OverlappingGroups),
-        *(Linear, Gaussian, Laplacian, Polynomial, Cosine, Sigmoid, NearestNeighbors, Normalized, Sum, Product),
-    )
-} | {
-    kind.__name__: kind
-    for model in MODELS.values()
-    for left in model.fitted.values()
-    if isinstance(left, Of)
-    for kind in objects_in(left.hint)
-}
+# Small objects that no file holds: a kernel that calls a function of the user's, and penalties that solvers give
+# themselves: no parameter takes one.
+NOT_IN_FILES = (kernels.Function, penalties.ColumnL1, penalties.RowNorms)
+
+
+def objects() -> dict[str, Any]:
+    """Return the small objects, by name: losses, penalties and kernels, which see to themselves, and what fits leave.
+
+    Their fields are of the types that they declare. Proofs are for `certificates.verify`, which trusts nothing.
+    """
+    given = [kind for package in (losses, penalties, kernels) for kind in vars(package).values()]
+    left = [each.hint for model in MODELS.values() for each in model.fitted.values() if isinstance(each, Of)]
+    found = [kind for kind in given if isinstance(kind, type) and is_dataclass(kind) and kind not in NOT_IN_FILES]
+    return {kind.__name__: kind for kind in [*found, *(kind for hint in left for kind in objects_in(hint))]}
+
+
+OBJECTS = objects()  # the only small objects a file may hold

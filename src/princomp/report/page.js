@@ -106,11 +106,12 @@ const charts = {};
 
 const show = {};
 
-show.chart = (name, { row, axis: height, share, bars, line }) => {
+show.chart = (name, { row, axis: height, share, bars, line, between }) => {
   const each = unpack(bars);
   const along = line && unpack(line);
+  const [low, high] = between.length ? between.map(unpack) : [each, each]; // where the numbers lie for sure
   const numbers = Array.from(each, (_, j) => j + 1);
-  const largest = Math.max(...(along || each), 0);
+  const largest = Math.max(...(along || each), ...high, 0);
   const top = largest > 1 ? 1.06 * largest : largest > 0.6 ? 1.06 : 1.2 * largest || 1; // most shares and correlations: 1
   const what = row[0].toUpperCase() + row.slice(1);
   const digits = share ? ".2%" : ".4g";
@@ -119,6 +120,18 @@ show.chart = (name, { row, axis: height, share, bars, line }) => {
       type: "bar", name: "each", x: numbers, y: each, marker: { color: colour("--accent") }, showlegend: Boolean(line),
       hovertemplate: `${what} %{x}: %{y:${digits}}<extra></extra>`,
     }];
+    if (between.length) {
+      Object.assign(traces[0], {
+        customdata: Array.from(each, (_, j) => [low[j], high[j]]),
+        hovertemplate: `${what} %{x}: %{y:${digits}}, ` +
+          `between %{customdata[0]:${digits}} and %{customdata[1]:${digits}}<extra></extra>`,
+        error_y: {
+          type: "data", symmetric: false, color: colour("--ink"), thickness: 1.5,
+          array: Array.from(each, (number, j) => high[j] - number),
+          arrayminus: Array.from(each, (number, j) => number - low[j]),
+        },
+      });
+    }
     if (line) {
       traces.push({
         type: "scatter", name: "cumulative", x: numbers, y: along, mode: "lines+markers",

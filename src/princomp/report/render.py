@@ -122,6 +122,7 @@ def _chart(table: Table) -> dict[str, Any]:
         "share": bars.kind == "share",
         "bars": packed(np.asarray(bars.values)),
         "line": packed(np.asarray(table.column(table.line).values)) if table.line else None,
+        "between": [packed(np.asarray(table.column(name).values)) for name in table.between],
     }
 
 

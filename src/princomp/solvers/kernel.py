@@ -21,10 +21,12 @@ from princomp.certificates.principal import MATRIX_ROUNDING
 from princomp.result import Certificate, Result, Status, run
 from princomp.solvers.eigh import leading_eigenpairs
 from princomp.solvers.kernel_matrix import KernelMatrix
+from princomp.solvers.krylov import GROWTH
 from princomp.solvers.leading import Operator, leading
 
 DENSE = 500  # rows up to which LAPACK is as fast for any number of components
 MANY = 0.125  # of the rows: components that are many
+COSTLY = 3000  # rows from which a product costs so much that the iteration may look at what it has after each
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,14 @@ def solve(
     drive: Callable[..., Result] = run,
 ) -> KernelSpectrum:
     """Return the k leading eigenpairs, or, if k is None, those of all positive eigenvalues."""
-    if k is None or not K.psd or K.n <= DENSE or k > MANY * K.n:
+    if k is None or takes_whole(K.n, k, psd=K.psd):
         return by_eigh(K, k, tol=tol)
     return by_krylov(K, k, tol=tol, max_iter=max_iter, rng=rng, drive=drive)
+
+
+def takes_whole(n: int, k: int | None, *, psd: bool) -> bool:
+    """Tell whether the whole matrix of n rows is formed, for k components of a kernel."""
+    return k is None or not psd or n <= DENSE or k > MANY * n
 
 
 def by_eigh(K: KernelMatrix, k: int | None, *, tol: float) -> KernelSpectrum:
@@ -67,19 +74,30 @@ def by_eigh(K: KernelMatrix, k: int | None, *, tol: float) -> KernelSpectrum:
     positive = every > floor
     if k is None:
         k = max(int(positive.sum()), 1)
-    values, V = np.where(positive, every, 0.0)[:k], vectors[:, :k]
-    measured, left_out = (
-        certificates.images_by_product(K.centred_product, V),
-        certificates.left_out_of_values(every[k:]),
-    )
-    certificate = certificates.certify(V, values, measured, left_out, tol=tol, floor=floor[:k])
+    values, V = np.where(positive, every, 0.0)[:k], _within(K, vectors[:, :k])
+    certificate = _certified(K, V, values, every, floor, tol)
     below = float(-every[every < -floor].sum())
     negative = below / float(np.abs(every).sum()) if below > 0 else 0.0
     certificate = replace(certificate, details={**certificate.details, "negative": negative})
     status = Status("exact", "Solved exactly, up to rounding.")
-    total = K.centred_trace
+    # The trace itself is a difference of larger numbers where K is nearly constant.
+    above = float(every[positive].sum())
+    total = K.centred_trace if negative else above
     result = Result({"V": V, "values": values}, max(total - float(values.sum()), 0.0), certificate, status)
-    return KernelSpectrum(values, V, total, result, float(every[positive].sum()), negative)
+    return KernelSpectrum(values, V, total, result, above, negative)
+
+
+def _certified(K: KernelMatrix, V: Array, values: Array, every: Array, floor: Array, tol: float) -> Certificate:
+    """Certify the components that there are; those asked for beyond them have no variance and nothing to be wrong."""
+    k, there = len(values), int((values > 0).sum())
+    if there == 0:
+        return Certificate(0.0, tol, "global", True, {"residuals": np.zeros(k), "floor": floor[:k]})
+    first, left_out = V[:, :there], certificates.left_out_of_values(every[there:])
+    measured = certificates.images_by_product(K.centred_product, first)
+    certificate = certificates.certify(first, values[:there], measured, left_out, tol=tol, floor=floor[:there])
+    more = {"residuals": 0.0, "floor": floor[0], "error": floor[0], "known": np.inf}
+    longer = {name: np.append(certificate.details[name], np.full(k - there, by)) for name, by in more.items()}
+    return replace(certificate, details={**certificate.details, **longer})
 
 
 def by_krylov(
@@ -87,12 +105,22 @@ def by_krylov(
 ) -> KernelSpectrum:
     """Solve by block Krylov iteration; K is positive semidefinite."""
     total = K.centred_trace
-    S = Operator(K.centred_product, K.n, total, partial(_floor, K))
+    rough = K.centred_product_in_single if K.may_begin_in_single else None
+    growth = 0.0 if K.n >= COSTLY else GROWTH
+    S = Operator(K.centred_product, K.n, total, partial(_floor, K), in_single=rough, growth=growth)
     found = leading(S, k, tol=tol, max_iter=max_iter, rng=rng, drive=drive)
     values = np.where(found.values > _floor(K, found.values), found.values, 0.0)
-    left = max(total - float(values.sum()), 0.0)
-    result = replace(found.result, value={"V": found.V, "values": values}, objective=left)
-    return KernelSpectrum(values, found.V, total, result, total, 0.0)
+    total = max(total, float(values.sum()))
+    left = total - float(values.sum())
+    V = _within(K, found.V)
+    result = replace(found.result, value={"V": V, "values": values}, objective=left)
+    return KernelSpectrum(values, V, total, result, total, 0.0)
+
+
+def _within(K: KernelMatrix, V: Array) -> Array:
+    """Return orthonormal vectors at right angles to u, which rounding mixes into those of eigenvalues near 0."""
+    Q, R = np.linalg.qr(K.project(V))
+    return np.asarray(Q * np.where(np.diag(R) < 0, -1.0, 1.0))
 
 
 def _floor(K: KernelMatrix, values: Array) -> Array:
@@ -100,5 +128,5 @@ def _floor(K: KernelMatrix, values: Array) -> Array:
 
     Entries of K are rounded in units of K itself: a constant in it that is larger than all the rest costs digits.
     """
-    error = MATRIX_ROUNDING * np.finfo(float).eps * abs(K.taken_out)
-    return certificates.floor_of_matrix(K.n, values, error)
+    error = MATRIX_ROUNDING * np.finfo(float).eps * K.size_taken_out
+    return certificates.floor_of_matrix(K.n, np.abs(values), error)

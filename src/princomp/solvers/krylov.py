@@ -119,12 +119,15 @@ def vectors(value: Value) -> Array:
     return V * np.where(np.einsum("ij,ij->j", V, value["basis"] @ Y) < 0, -1.0, 1.0)
 
 
-def krylov(apply: Apply, value: Value, *, k: int, total: float, rough: Apply | None = None) -> Iterator[State]:
+def krylov(
+    apply: Apply, value: Value, *, k: int, total: float, rough: Apply | None = None, growth: float = GROWTH
+) -> Iterator[State]:
     """Yield states that converge to the k leading eigenpairs of S, those that are locked included.
 
     ``total`` is the trace of S: the objective is what the k eigenvalues leave of it. ``rough`` is S V in single
     precision. A run that was started ``rough`` uses it until single precision has no more to give, and then begins
-    again, in double precision, from the vectors found.
+    again, in double precision, from the vectors found. ``growth`` is that of the basis between two looks at its values:
+    0 where a look costs little beside a product.
 
     A value has "values" (k,), descending, "residuals" (k,), "next", the largest Ritz value beyond those, and `vectors`
     gives the vectors. What is locked does not count among them.
@@ -171,7 +174,7 @@ def krylov(apply: Apply, value: Value, *, k: int, total: float, rough: Apply | N
             "projected": T,
             "recent": P,
             "block": Q,
-            "look": np.array(_next_look(m, b, residual, before)),
+            "look": np.array(_next_look(m, b, residual, before, growth)),
             "before": np.array([m, residual]),
             "rough": np.array(roughly),
             "iteration": np.array(iteration),
@@ -187,10 +190,10 @@ def krylov(apply: Apply, value: Value, *, k: int, total: float, rough: Apply | N
             return
 
 
-def _next_look(m: int, b: int, residual: float, before: Array) -> int:
+def _next_look(m: int, b: int, residual: float, before: Array, growth: float) -> int:
     """Return the basis size at which the residual may be small enough, if it goes on falling as it does."""
     then, residual_then = before
-    grow = GROWTH * m
+    grow = growth * m
     if ROUGH < residual < residual_then < np.inf:
         needed = (m - then) * np.log(residual / ROUGH) / np.log(residual_then / residual)
         grow = np.clip(needed, 0, 2 * grow)

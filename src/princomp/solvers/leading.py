@@ -56,6 +56,7 @@ class Operator:
     sparse: bool = False  # whether products with few vectors at a time are cheap
     to_vectors: Callable[[Array], Array] | None = None
     to_directions: Callable[[Array], Array] | None = None
+    growth: float = krylov.GROWTH  # of the basis, between two looks at it
 
     def vectors(self, value: Value) -> Array:
         """Return orthonormal vectors (p, m) of a state."""
@@ -164,7 +165,7 @@ def leading(
         begin = krylov.start(S.size, k, rng, rough=S.in_single is not None, sparse=S.sparse)
     else:
         begin = krylov.again(S.directions(start), np.zeros((S.size, 0)))
-    steps = partial(krylov.krylov, S.apply, k=k, total=S.trace, rough=S.in_single)
+    steps = partial(krylov.krylov, S.apply, k=k, total=S.trace, rough=S.in_single, growth=S.growth)
     seed, residual, captured, stale = int(rng.integers(2**31)), np.inf, 0.0, 0
     before: Result | None = None
     for attempt in range(ATTEMPTS):

@@ -1,5 +1,6 @@
 """Kernel PCA on the command line."""
 
+from math import inf
 from typing import Any
 
 import click
@@ -14,13 +15,19 @@ KERNELS = ("linear", "rbf", "laplacian", "polynomial", "cosine", "sigmoid", "knn
 class Gamma(click.ParamType):  # type: ignore[type-arg]  # generic since Click 8.4
     """A number of at least 0, or a word by which it is found."""
 
-    name = "number|scale|median"
+    name = "number|scale|median|held-out"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
         """Return the number or the word."""
-        if isinstance(value, str) and value in ("scale", "median"):
+        if isinstance(value, str) and value in ("scale", "median", "held-out"):
             return value
-        return click.FloatRange(min=0).convert(value, param, ctx)
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number < inf:
+            self.fail(f"{value!r} is neither a number of at least 0, nor one of scale, median.", param, ctx)
+        return number
 
 
 METHOD = Method(
@@ -39,8 +46,19 @@ METHOD = Method(
             help="Landmarks or random features. [default: auto, exact while the matrix fits into memory]",
         ),
         click.Option(["--rank"], type=click.IntRange(min=1), help="How many landmarks, or random features."),
+        click.Option(
+            ["--preimage"],
+            type=click.Choice(["fixed-point", "ridge"]),
+            help="How rows are found for scores. [default: the nearest row for rbf and linear, else ridge]",
+        ),
+        click.Option(
+            ["--noise"],
+            type=click.FloatRange(min=0, min_open=True),
+            help="For held-out: how much noise is to be taken off, its standard deviation. [default: estimated]",
+        ),
         TOL,
         MAX_ITER,
     ),
+    choices=("held-out",),
     at_most_rank=False,
 )
