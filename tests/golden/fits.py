@@ -147,6 +147,11 @@ FITS = {
     "kernel, nystroem": (kernel(approximation="nystroem", rank=15, gamma="scale"), TABLE),
     "kernel, rpcholesky": (kernel(approximation="rpcholesky", rank=25, gamma=0.02), TABLE),
     "kernel, fourier": (kernel(approximation="fourier", rank=40, gamma=0.02), TABLE),
+    "kernel, landmarks": (kernel(approximation="nystroem", landmarks=[3, 8, 14, 30, 41, 55], gamma=0.02), TABLE),
+    "kernel, ridge": (kernel(preimage="ridge", gamma=0.02), TABLE),
+    "kernel, rpcholesky, ridge": (kernel(approximation="rpcholesky", rank=20, preimage="ridge", gamma=0.02), TABLE),
+    "kernel, held-out": (kernel(n_components="held-out", gamma="held-out"), TABLE),
+    "kernel, held-out, noise": (kernel(n_components="held-out", gamma=0.02, noise=0.5), TABLE),
     "cca": (SparseCCA(2, alpha_x=0.05, alpha_y=0.02, tol=1e-9, max_iter=5000), TABLE, OTHER),
     "cca, not scaled": (SparseCCA(1, scale=False, tol=1e-9, max_iter=5000), TABLE, OTHER),
 }
@@ -219,7 +224,7 @@ def left_by(model, *data):
     if data:
         rows = [each[:5] for each in data]
         found["scores"] = describe_scores(model, *rows)
-        for name in ("inverse_transform", "score_samples", "novelty"):
+        for name in ("inverse_transform", "denoise", "score_samples", "novelty"):
             if hasattr(model, name) and len(data) == 1:
                 given = model.transform(rows[0]) if name == "inverse_transform" else rows[0]
                 try:
