@@ -541,7 +541,7 @@ def test_a_function_that_gives_no_numbers_is_refused():
 
 
 def test_the_iteration_for_many_rows_calls_back_and_goes_on_from_its_checkpoint(tmp_path):
-    rows = np.random.default_rng(0).normal(size=(600, 5))
+    rows = np.random.default_rng(0).normal(size=(1100, 5))
     seen = []
     expected = KernelPCA(
         3, gamma=0.1, random_state=0, tol=1e-9, callback=lambda state: seen.append(state.residual)
