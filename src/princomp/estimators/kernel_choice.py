@@ -74,7 +74,9 @@ def choose(rows: Rows, asked: Question, wish: Wish) -> Chosen:
     seen = as_rows(problem.seen)
     kernel = resolve(asked.kernel, seen, **asked.kernel_options)
     check_preimage(wish.preimage, kernel)
-    approximation = choose_approximation(rows, kernel) if asked.approximation == "auto" else asked.approximation
+    approximation = asked.approximation
+    if approximation == "auto":
+        approximation = choose_approximation(rows, kernel, asked.k)
     asked = replace(asked, approximation=approximation)
     paths: dict[int, Array] = {}
 
