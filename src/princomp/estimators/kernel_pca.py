@@ -235,7 +235,6 @@ class KernelPCA(Estimator):
         )
         chosen = choose(statistics.here(rows), asked, wish) if wish.gamma or wish.k else None
         found = find(rows, asked if chosen is None else chosen.asked)
-        check_preimage(self.preimage, found.kernel)
         self._keep(found, rows)
         self.held_out_ = None if chosen is None else chosen.tried
         self.noise_ = None if chosen is None else chosen.noise
@@ -252,6 +251,7 @@ class KernelPCA(Estimator):
         if self.approximation is not None:
             check_choice("approximation", self.approximation, ("auto", *APPROXIMATIONS))
         check_count("rank", self.rank, or_none=True)
+        check_preimage(self.preimage, self.kernel)
         if self.landmarks is not None and (self.approximation != "nystroem" or self.rank is not None):
             raise ValueError('landmarks go with approximation="nystroem", and without rank.')
 
