@@ -442,15 +442,17 @@ def _is_held_out(value: Any) -> bool:
 def _warn_of(found: Found, *, asked: bool) -> None:
     """Warn of what makes the answer less than the user expects; one warning at the most."""
     rank, k = int((found.values > 0).sum()), len(found.values)
+    surprising = found.kernel is None or isinstance(found.kernel, Function)  # the other kernels say so in their docs
+    dropped = ""
+    if surprising and (found.negative or 0.0) > NEGLIGIBLE:
+        dropped = f"negative eigenvalues, {found.negative:.2g} of all in magnitude, are dropped (negative_share_)."
     if rank == 0 and found.negative:
         warn("No eigenvalue of this kernel matrix is positive: there are no components, and every score is 0.")
     elif rank == 0:
         warn("All rows are alike to this kernel: every eigenvalue is 0, and so is every score.")
     elif asked and rank < k:
         what = "The kernel matrix has" if found.approximation == "exact" else "Features of this rank have"
-        warn(f"{what} {rank} positive eigenvalues: scores of the components beyond are 0.")
-    elif (found.kernel is None or isinstance(found.kernel, Function)) and (found.negative or 0.0) > NEGLIGIBLE:
-        warn(
-            f"This kernel is not positive semidefinite: its negative eigenvalues, {found.negative:.2g} of all in "
-            "magnitude, are dropped (negative_share_)."
-        )
+        few = f"{what} {rank} positive eigenvalues: scores of the components beyond are 0."
+        warn(f"{few} Its {dropped}" if dropped else few)
+    elif dropped:
+        warn(f"This kernel is not positive semidefinite: its {dropped}")
