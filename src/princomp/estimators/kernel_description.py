@@ -49,6 +49,7 @@ def describe_kernel(model: Any) -> Description:
         "gamma": model.gamma_,
         "approximation": model.approximation_,
         "rank": _rank(model),
+        "noise": getattr(model, "noise_", None),
     }
     found = usual_description(model, **own)
     table = _table(model)
@@ -59,7 +60,7 @@ def describe_kernel(model: Any) -> Description:
     return replace(
         found,
         summary=_summary(model, found.summary),
-        computation=(_how(model), _ended(model)),
+        computation=(_how(model), *_chosen(model), _ended(model)),
         verdict=verdict,
         assurance=assurance,
         notes=_notes(model),
@@ -140,6 +141,15 @@ def _how(model: Any) -> str:
         return f"{kernel}, between all {count(model.n_samples_)} samples."
     name, rank = model.approximation_, _rank(model)
     return f"{kernel}, by {count(rank or 0)} {WAYS[name]} (approximation “{name}”)."
+
+
+def _chosen(model: Any) -> tuple[str, ...]:
+    """Say how gamma and the number of components were chosen, if they were."""
+    if getattr(model, "held_out_", None) is None:  # files of older versions have none
+        return ()
+    names = ("gamma", "n_components")
+    which = " and ".join(name for name in names if str(getattr(model, name)) == "held-out")
+    return (f"Chosen on held-out rows with noise of standard deviation {model.noise_:.3g}: {which}.",)
 
 
 def _ended(model: Any) -> str:
