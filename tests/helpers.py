@@ -126,6 +126,27 @@ def shards(X, sizes=(1, 3, 500)):
         row += size
 
 
+# --- sets for kernels ---------------------------------------------------------------------------
+
+
+def smile(n, seed=0):
+    """Two eyes of few points, a mouth, and a round face."""
+    rng = np.random.default_rng(seed)
+    eye, mouth = int(np.ceil(np.sqrt(n))), int(np.ceil(n / 10))
+    angle, radius = rng.uniform(0, 2 * np.pi, 2 * eye), np.sqrt(rng.random(2 * eye))
+    eyes = np.column_stack([radius * np.cos(angle), radius * np.sin(angle) + 4])
+    eyes[:, 0] += np.repeat([-4.0, 4.0], eye)
+    x = np.linspace(-5, 5, mouth)
+    round_face = rng.uniform(0, 2 * np.pi, n - 2 * eye - mouth)
+    face = 10 * np.column_stack([np.cos(round_face), np.sin(round_face)])
+    return np.vstack([eyes, np.column_stack([x, x**2 / 16 - 5]), face])
+
+
+def three_clouds(n):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, 20)) + 3 * rng.integers(0, 3, (n, 1))
+
+
 # --- measuring --------------------------------------------------------------------------------
 
 

@@ -17,11 +17,25 @@ from functools import cached_property
 
 import numpy as np
 import scipy.optimize
-import scipy.sparse
 
 import cardinality_problems
+import liars_kernels
 import liars_tables
-from helpers import centered_longdouble, only_user_warnings, shards
+from helpers import centered_longdouble, only_user_warnings
+from liars_parts import (
+    FLOOR_LIMIT,
+    FLOOR_LIMIT_FLOAT32_MATRIX,
+    FORM_SHARES,
+    FORMS,
+    LEFT_OUT_LIMIT,
+    MISS_LIMIT,
+    ORTHONORMAL,
+    VARIANCE,
+    drawn,
+    matched,
+    statements,
+    worst,
+)
 from princomp import PCA, ProbabilisticPCA, SparsePCA, certificates
 
 # --- what counts as an ordinary problem -----------------------------------------------------------
@@ -86,13 +100,6 @@ def ordinary_gaps(X, k):
 
 
 # --- what counts as right -------------------------------------------------------------------------
-
-ORTHONORMAL = 1e-8  # largest entry of |V'V - I|
-VARIANCE = 1e-5  # relative error of each variance
-LEFT_OUT_LIMIT = 0.10  # the most that may be stated as possibly left out, relative to the last kept
-MISS_LIMIT = 1e-3  # the largest probability of a miss that may be stated
-FLOOR_LIMIT = 1e-12  # the largest floor that may be stated, relative to the leading variance: 4500 eps of float64
-FLOOR_LIMIT_FLOAT32_MATRIX = 1e-4  # of a covariance that is given in float32: a thousand of its eps
 
 
 def gain_allowed(cells, tol=1e-6):
@@ -203,9 +210,9 @@ def faults(table, pca):
     limit = FLOOR_LIMIT_FLOAT32_MATRIX if table.matrix and table.X.dtype == np.float32 else FLOOR_LIMIT
     trials = {
         f"V'V - I has {error:.1e}": error > ORTHONORMAL + 2 * u,
-        f"variances off by {_worst(stated, true)}": np.any(np.abs(stated - true) > margin(true, floor)),
-        f"variances along components off by {_worst(along, true)}": np.any(np.abs(along - true) > margin(true, floor)),
-        f"ratios off by {_worst(ratio, true)}": np.any(np.abs(ratio - true) > margin(true, floor)),
+        f"variances off by {worst(stated, true)}": np.any(np.abs(stated - true) > margin(true, floor)),
+        f"variances along components off by {worst(along, true)}": np.any(np.abs(along - true) > margin(true, floor)),
+        f"ratios off by {worst(ratio, true)}": np.any(np.abs(ratio - true) > margin(true, floor)),
         f"{across:.3g} was left out, the last kept is {stated[-1]:.3g}": across - most > margin(across, floor[-1]),
         f"a floor of {floor.max():.1e} is stated, the leading value is {true[0]:.1e}": not np.all(
             floor <= limit * table.spectrum[0]
@@ -217,59 +224,10 @@ def faults(table, pca):
     return [sentence for sentence, wrong in trials.items() if wrong]
 
 
-def matched(spectrum, stated, floor, left_out, margin):
-    """The true variance of each component (k,): the largest in their order.
-
-    Where the certificate states that something may be left out, a true value between the last kept and that size may
-    be passed over, and the component is compared with the next one.
-    """
-    spectrum, at, true = np.r_[spectrum, np.zeros(len(stated))], 0, []
-    optional = stated[-1] * (1 + left_out) if left_out > 0 else -np.inf
-    for value, its_floor in zip(stated, floor):
-        while 0 < spectrum[at] <= optional and value < spectrum[at] - margin(spectrum[at], its_floor):
-            at += 1
-        true.append(spectrum[min(at, len(spectrum) - 1)])
-        at = min(at + 1, len(spectrum) - 1)
-    return np.array(true)
-
-
-def statements(pca, k):
-    """What the certificate states: the floor of each variance (k,), what may be left out, the probability of a miss."""
-    details = pca.certificate_.details
-    floor = np.broadcast_to(np.asarray(details.get("floor", 0.0), dtype=float), (k,))
-    return floor, float(details.get("left out", 0.0)), float(details.get("miss", 0.0))
-
-
-def _worst(found, values):
-    relative = np.abs(found - values) / np.where(values > 0, values, 1)
-    j = int(np.argmax(relative))
-    return f"{relative[j]:.1e} (component {j + 1} of {len(values)})"
-
-
 # --- how a table is given, and to which solver ----------------------------------------------------
 
-FORMS = {  # name: what is given to fit, of the dense table
-    "array": lambda X, rng: X,
-    "columns": lambda X, rng: np.asfortranarray(X),
-    "float32": lambda X, rng: X,  # the table itself is rounded first
-    "csr": lambda X, rng: scipy.sparse.csr_array(X),
-    "shards": lambda X, rng: shards(X, sizes=(1, 3, 50, 500)),
-    "dask": lambda X, rng: _as_dask(X, int(rng.integers(1, 4))),
-}
-FORM_SHARES = {"array": 0.52, "columns": 0.05, "float32": 0.18, "csr": 0.1, "shards": 0.1, "dask": 0.05}
 SOLVER_SHARES = {"auto": 0.5, "krylov": 0.28, "eigh": 0.09, "svd": 0.08, "optimize": 0.05}
 KRYLOV_SHARES = {"auto": 0.25, "krylov": 0.6, "eigh": 0.05, "svd": 0.06, "optimize": 0.04}
-
-
-def _as_dask(X, blocks):
-    import dask.array  # an optional part: the other forms do without
-
-    dask.config.set(scheduler="synchronous")
-    return dask.array.from_array(X, chunks=(-(-len(X) // blocks), -1))
-
-
-def _drawn(rng, shares):
-    return str(rng.choice(list(shares), p=list(shares.values())))
 
 
 @dataclass
@@ -321,7 +279,7 @@ class PcaProblem:
 def _pca_problem(make, family, seed, rng):
     table = Table(**make(rng))
     shares = KRYLOV_SHARES if make in liars_tables.HARD_FOR_KRYLOV else SOLVER_SHARES
-    form, solver = _drawn(rng, FORM_SHARES), _drawn(rng, shares)
+    form, solver = drawn(rng, FORM_SHARES), drawn(rng, shares)
     if table.matrix:
         form, solver = ("float32" if form == "float32" else "array"), "auto"
     if make is liars_tables.large:
@@ -604,8 +562,12 @@ FAMILIES = (
     {make.__name__.replace("_", " "): functools.partial(_pca_problem, make) for make in liars_tables.PCA_FAMILIES}
     | {make.__name__.replace("_", " "): functools.partial(_gaps_problem, make) for make in liars_tables.GAPS_FAMILIES}
     | {f"sparse {kind}": functools.partial(_sparse_problem, kind) for kind in liars_tables.SPARSE_KINDS}
+    | liars_kernels.FAMILIES
 )
-RARE = {"large": 3}  # a fit and its truth take a second: one in so many of the others
+RARE = {
+    "large": 3,
+    "kernel rows beyond a thousand": 3,
+}  # a fit and its truth take a second: one in so many of the others
 
 SEED = 1  # of the 300 fits that always run
 LIARS_SEEDS = (2, 3, 4, 5, 6)  # of the soak, 1000 fits each; --seed takes any other
@@ -617,8 +579,9 @@ def problem(family, seed):
 
 
 def problems(seed, fits, family=None):
-    """(family, seed) of so many problems: the families by turns, or the one named."""
-    names = itertools.cycle(FAMILIES if family is None else [family])
+    """(family, seed) of so many problems: the families by turns, the one named, or all of a first word."""
+    named = [name for name in FAMILIES if family in (None, name, name.split()[0])]
+    names = itertools.cycle(named)
     rounds = itertools.count(seed * 100_000)
     chosen = ((name, at) for at, name in zip(rounds, names) if family or _due(name, at))
     return list(itertools.islice(chosen, fits))
@@ -718,7 +681,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--fits", type=int, default=300)
-    parser.add_argument("--family", choices=list(FAMILIES))
+    parser.add_argument("--family", choices=[*FAMILIES, "kernel"], help='one of them, or all of "kernel"')
     parser.add_argument("--by", choices=["family", "solver", "form"], default="family")
     parser.add_argument("--verbose", action="store_true", help="name each ordinary problem that does not hold too")
     given = parser.parse_args()

@@ -68,7 +68,8 @@ class Certificate:
     dominant : bool or None
         For principal components: nothing left out is larger than what was kept; None where it was not checked.
     details : dict
-        Further numbers, by name.
+        Further numbers, by name. Where ``"about"`` is there, all is said of that, and ``"near"`` says how near it comes
+        to what was asked.
     """
 
     residual: float
@@ -88,6 +89,8 @@ class Certificate:
         size = f"residual {self.residual:.1e}, {'within' if self.residual <= self.tol else 'above'} tol {self.tol:.0e}"
         if "meaning" in self.details:
             return f"{size}; {self.details['meaning']}."
+        if "about" in self.details:  # of another problem than the one that was posed
+            size = f"{size}, of {self.details['about']}"
         if self.residual > self.tol and self.dominant is not False:
             return f"{size}."
         if self.dominant is None:
@@ -96,7 +99,8 @@ class Certificate:
             meaning = _left_out(self.details)
         else:
             meaning = "something larger was left out: these are not the leading components"
-        return f"{size}; {meaning}{_digits(self.details, self.tol)}."
+        near = f"; {self.details['near']}" if "near" in self.details else ""
+        return f"{size}; {meaning}{_digits(self.details, self.tol)}{near}."
 
     def facts(self) -> dict[str, Any]:
         """Return what a program would like to know."""
@@ -110,7 +114,8 @@ class Certificate:
         if not self.holds:
             return "Not certified: the residual is above the bound."
         if self.dominant:
-            return "Certified: these are the leading components."
+            about = f" of {self.details['about']}" if "about" in self.details else ""
+            return f"Certified: these are the leading components{about}."
         if self.scope == "global":
             return "Certified: no better answer exists."
         return "Certified as a local answer: no small step improves it."
@@ -118,7 +123,10 @@ class Certificate:
     def assurance(self) -> list[str]:
         """Say what the numbers mean."""
         size = f"The residual is {self.residual:.1e}; up to {self.tol:.0e} was allowed."
-        return [f"{size} {_residual(self.dominant)}", _meaning(self.dominant, self.scope)]
+        said = [f"{size} {_residual(self.dominant)}", _meaning(self.dominant, self.scope)]
+        if "about" in self.details:
+            said.append(f"All this is said of {self.details['about']}: {self.details['near']}.")
+        return said
 
 
 def _left_out(details: Mapping[str, Any]) -> str:

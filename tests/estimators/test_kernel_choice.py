@@ -9,6 +9,7 @@ from princomp import KernelPCA, plots
 from princomp.cli.app import cli
 from princomp.data import as_rows
 from princomp.datasets import make_circles
+from princomp.estimators.description import describe
 from princomp.estimators.kernel_choice import counts, descend, estimated_noise, hold_out
 from princomp.kernels import Gaussian
 
@@ -191,6 +192,8 @@ def test_the_command_line_chooses(tmp_path):
     model = princomp.load(tmp_path / "out" / "model.princomp")
     assert model.noise_ == 0.3
     assert model.gamma_ in model.held_out_[:, 0]
+    said = describe(model).computation[1]
+    assert said.startswith(f"Of {len(model.held_out_)} models tried, {model.n_components_} components with gamma")
 
 
 @pytest.mark.filterwarnings("ignore:All rows are alike")

@@ -1,4 +1,4 @@
-"""Landmarks by columns of the kernel matrix: the same as by features, which are its slow twin, and intervals that hold."""
+"""Landmarks by columns of the kernel matrix: as by features, which are its slow twin, and intervals that hold."""
 
 import numpy as np
 import pytest

@@ -41,8 +41,10 @@ def test_a_width_that_was_found_is_told():
 
 
 def test_a_choice_on_held_out_rows_is_told():
-    found = describe(KernelPCA("held-out", gamma=2.0, noise=0.1, random_state=0).fit(X))
-    assert found.computation[1] == "Chosen on held-out rows with noise of standard deviation 0.1: n_components."
+    model = KernelPCA("held-out", gamma=2.0, noise=0.1, random_state=0).fit(X)
+    found = describe(model)
+    tried = len(model.held_out_)
+    assert found.computation[1].startswith(f"Of {tried} models tried, {model.n_components_} components with gamma 2 ")
     assert found.facts["noise"] == 0.1
     assert "noise" not in said().facts
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from helpers import smile, three_clouds
 from princomp.data import as_rows, statistics
 from princomp.data.wrapped import mapped
 from princomp.kernels import Gaussian, Laplacian, Linear, Polynomial
@@ -15,24 +16,6 @@ from princomp.solvers.kernel_matrix import KernelMatrix
 from princomp.solvers.landmarks import Fixed, PivotedCholesky, Uniform, pivoted_cholesky
 
 X = np.random.default_rng(0).normal(size=(120, 3)) + 3 * np.random.default_rng(1).integers(0, 3, (120, 1))
-
-
-def smile(n, seed=0):
-    """Two eyes of few points, a mouth, and a round face."""
-    rng = np.random.default_rng(seed)
-    eye, mouth = int(np.ceil(np.sqrt(n))), int(np.ceil(n / 10))
-    angle, radius = rng.uniform(0, 2 * np.pi, 2 * eye), np.sqrt(rng.random(2 * eye))
-    eyes = np.column_stack([radius * np.cos(angle), radius * np.sin(angle) + 4])
-    eyes[:, 0] += np.repeat([-4.0, 4.0], eye)
-    x = np.linspace(-5, 5, mouth)
-    round_face = rng.uniform(0, 2 * np.pi, n - 2 * eye - mouth)
-    face = 10 * np.column_stack([np.cos(round_face), np.sin(round_face)])
-    return np.vstack([eyes, np.column_stack([x, x**2 / 16 - 5]), face])
-
-
-def three_clouds(n):
-    rng = np.random.default_rng(0)
-    return rng.normal(size=(n, 20)) + 3 * rng.integers(0, 3, (n, 1))
 
 
 # --- selectors ----------------------------------------------------------------------------------

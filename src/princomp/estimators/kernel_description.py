@@ -17,6 +17,7 @@ from princomp.estimators.description import (
     usual_description,
     usual_scores,
 )
+from princomp.estimators.kernel_choice import in_words
 from princomp.estimators.kernel_fit import novelty, scores
 
 EIGENVALUES = (
@@ -144,12 +145,9 @@ def _how(model: Any) -> str:
 
 
 def _chosen(model: Any) -> tuple[str, ...]:
-    """Say how gamma and the number of components were chosen, if they were."""
-    if getattr(model, "held_out_", None) is None:  # files of older versions have none
-        return ()
-    names = ("gamma", "n_components")
-    which = " and ".join(name for name in names if str(getattr(model, name)) == "held-out")
-    return (f"Chosen on held-out rows with noise of standard deviation {model.noise_:.3g}: {which}.",)
+    """Say what was chosen by held-out rows; model files of older versions do not have it."""
+    tried = getattr(model, "held_out_", None)
+    return () if tried is None else (in_words(tried, model.noise_),)
 
 
 def _ended(model: Any) -> str:

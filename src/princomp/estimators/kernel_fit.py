@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from princomp._typing import Array
+from princomp.certificates import in_units
 from princomp.data import Centered, Rows, budget, statistics
 from princomp.data.rows import itself
 from princomp.data.wrapped import mapped
@@ -18,10 +19,11 @@ from princomp.estimators.kernel_columns import decompose_columns
 from princomp.estimators.spectrum import Spectrum
 from princomp.kernels import Kernel, resolve
 from princomp.kernels.base import dense
-from princomp.result import Result
+from princomp.result import Certificate, Result, Status
 from princomp.solvers import kernel as exact
 from princomp.solvers.feature_maps import Columns, Fourier, Nystroem, fourier, intervals, nystroem
-from princomp.solvers.kernel_matrix import KEEP_SHARE, GivenMatrix, KernelMatrix
+from princomp.solvers.kernel import MANY
+from princomp.solvers.kernel_matrix import KEEP_SHARE, GivenMatrix, KernelMatrix, kept_precisions, require_whole
 from princomp.solvers.landmarks import Fixed, PivotedCholesky, Selector, Uniform
 from princomp.solvers.signs import signs
 
@@ -33,6 +35,11 @@ LEAST_RANK, RANK = 720, 10
 RANK_BYTES = 48.0  # for each pair of landmarks, or features: matrices of that size
 # Landmarks are chosen among these many rows at the most, evenly picked, so that the choice takes bounded memory.
 SAMPLE_ROWS, SAMPLE_BYTES = 30_000, 2**28
+# Rows up to which "auto" is exact, for few components, and for all: ten components of 20,000 and of 40,000 rows of 20
+# take 8 and 36 s on one core, all of 5,000 take 25 s; landmarks 1 to 2 s.
+EXACT_ROWS, ALL_ROWS = 20_000, 5_000
+# Of the cells of rows that stay sparse: products of sparse rows take as long as those of full ones from 0.1 on.
+SPARSE = 0.1
 ASYMMETRY = 1e-8  # of the largest entry: more is no rounding
 
 
@@ -80,25 +87,31 @@ def find(rows: Rows, asked: Question) -> Found:
     rows = statistics.here(rows)
     about = _middle(rows, asked.names)
     kernel = resolve(asked.kernel, rows, **asked.kernel_options)
-    approximation = choose_approximation(rows, kernel) if asked.approximation == "auto" else asked.approximation
+    approximation = asked.approximation
+    if approximation == "auto":
+        approximation = choose_approximation(rows, kernel, asked.k)
     if approximation is None:
         return _exact(rows, kernel, about, asked)
     return _by_features(rows, kernel, about, approximation, asked)
 
 
-def choose_approximation(rows: Rows, kernel: Kernel) -> str | None:
-    """Return the approximation that ``"auto"`` means.
+def choose_approximation(rows: Rows, kernel: Kernel, k: int | None) -> str | None:
+    """Return the approximation that ``"auto"`` means, for k components, or all.
 
     =====================================================  ============  ===========================================
     data (n, p)                                            means         because
     =====================================================  ============  ===========================================
-    8 n^2 bytes are 0.4 of the memory left, or less        None          the matrix is kept, each product is quick
+    n at most 20,000, or 5,000 for all components or more  None          some seconds, where the matrix fits into
+    than n / 8                                                           0.4 of the memory left
     a kernel not positive semidefinite, or not of two      None          landmarks would prove nothing, or have no
     rows alone                                                           meaning (refused if memory is too small)
-    otherwise, and data on workers                         "rpcholesky"  intervals tell how close it comes
+    otherwise, and data on workers                         "rpcholesky"  about a second, where the exact way takes a
+                                                                         minute; intervals tell how close it comes
     =====================================================  ============  ===========================================
     """
-    fits = rows.local and 8.0 * rows.shape[0] ** 2 <= KEEP_SHARE * budget.available_bytes()
+    n = rows.shape[0]
+    few = k is not None and k <= MANY * n
+    fits = rows.local and n <= (EXACT_ROWS if few else ALL_ROWS) and bool(kept_precisions(n))
     return None if fits or not kernel.psd or not kernel.centred else "rpcholesky"
 
 
@@ -118,12 +131,30 @@ def _middle(rows: Rows, names: Any) -> Array | None:
 
 def _exact(rows: Rows, kernel: Kernel, about: Array | None, asked: Question) -> Found:
     """Solve the eigenproblem of the kernel matrix itself."""
+    if exact.takes_whole(rows.shape[0], asked.k, psd=kernel.psd):
+        require_whole(rows.shape[0], _instead(kernel))
+    X = _training(rows)
+    K = KernelMatrix(kernel.on(X), X, about)
+    return replace(_of_spectrum(K, asked), kernel=kernel, basis=dense(X), about=about)
+
+
+def _training(rows: Rows) -> Any:
+    """Return all rows, (n, p), as an array, or as CSR if most of their cells are 0."""
     n, p = rows.shape
     budget.require(16.0 * n * p, f"A copy of the {n} x {p} data", 'Use approximation="rpcholesky".')
-    X = statistics.whole(Centered(rows), 'Use approximation="rpcholesky".')
-    trained = kernel.on(X)
-    K = KernelMatrix(trained, X, about)
-    return replace(_of_spectrum(K, asked), kernel=kernel, basis=X, about=about)
+    if rows.sparse and rows.local:
+        X = rows.map(itself, width=p, dtype=np.float64, sparse=True)
+        return X if X.nnz <= SPARSE * n * p else X.toarray()
+    return statistics.whole(Centered(rows), 'Use approximation="rpcholesky".')
+
+
+def _instead(kernel: Kernel) -> str:
+    """Say what to do where the kernel matrix is larger than memory."""
+    if kernel.asks_training:
+        return "Use fewer rows."
+    if not kernel.psd:
+        return 'Use approximation="nystroem", or fewer rows.'
+    return 'Use approximation="rpcholesky", fewer components, or fewer rows.'
 
 
 def _of_matrix(rows: Rows, asked: Question) -> Found:
@@ -138,7 +169,22 @@ def _of_matrix(rows: Rows, asked: Question) -> Found:
     size = np.abs(K).max()
     if np.abs(K - K.T).max() > ASYMMETRY * size:
         raise ValueError('kernel="precomputed" needs a symmetric matrix. If only rounding differs, pass (K + K.T) / 2.')
-    return _of_spectrum(GivenMatrix((K + K.T) / 2), asked)
+    unit = 4.0 ** (np.frexp(size)[1] // 2)  # in which no square over- or underflows
+    return _in_units(_of_spectrum(GivenMatrix((K / unit + K.T / unit) / 2), asked), unit)
+
+
+def _in_units(found: Found, unit: float) -> Found:
+    """Return what a fit of K leaves, given that of K / unit."""
+    value = {**found.result.value, "values": found.values * unit}
+    certificate = in_units(found.result.certificate, 1.0 / unit)
+    return replace(
+        found,
+        values=value["values"],
+        coefficients=found.coefficients / np.sqrt(unit),
+        offset=found.offset * np.sqrt(unit),
+        mean_square=found.mean_square * unit,
+        result=replace(found.result, value=value, objective=found.result.objective * unit, certificate=certificate),
+    )
 
 
 def _of_spectrum(K: KernelMatrix, asked: Question) -> Found:
@@ -147,8 +193,7 @@ def _of_spectrum(K: KernelMatrix, asked: Question) -> Found:
         _check_finite(K.taken_out if K.psd else float(np.abs(K.whole()).sum()), K.trace)
     how: dict[str, Any] = {"tol": asked.tol, "max_iter": asked.max_iter, "drive": asked.drive}
     found = exact.solve(K, asked.k, rng=asked.generator(), **how)
-    V = K.project(found.V)
-    V = V * signs(V)
+    V = found.V * signs(found.V)
     root = np.sqrt(found.values)
     coefficients = np.divide(V, root, out=np.zeros_like(V), where=root > 0)
     result = replace(found.result, value={**found.result.value, "V": V})
@@ -182,11 +227,11 @@ def _by_features(rows: Rows, kernel: Kernel, about: Array | None, approximation:
     rank = min(asked.rank or default_rank(asked.k or 0), n)
     made_of, basis = _features(rows, kernel, about, approximation, rank, asked)
     features, found, error = _decomposed(rows, made_of, asked)
-    values, total = found.variances * found.freedom, float(found.total / found.unit / found.unit)
-    floor = np.asarray(found.certificate.details.get("floor", 0.0)) / found.unit / found.unit
-    values = np.where(values > floor, values, 0.0)
-    V = np.where(values > 0, found.V, 0.0)
+    total = float(found.total / found.unit / found.unit)
     root = features.root if isinstance(features, Nystroem) else np.eye(features.width)
+    found = _as_known(found, features.rounding(root @ found.V, trace))
+    values = np.where(found.values > found.certificate.details["floor"], found.values, 0.0)
+    V = np.where(values > 0, found.V, 0.0)
     sign = signs(root @ V)
     kept = slice(max(int((values > 0).sum()), 1) if asked.k is None else None)
     V, values = (V * sign)[:, kept], values[kept]
@@ -200,15 +245,15 @@ def _by_features(rows: Rows, kernel: Kernel, about: Array | None, approximation:
         offset=mean @ V,
         mean=root @ mean,
         mean_square=float(mean @ mean),
-        result=_approximate(found.result(np.dtype(np.float64)), V, values, "of random features, not of K itself"),
+        result=_result_of_features(found.certificate, V, values, total),
         basis=basis,
         about=about,
         negative=0.0 if kernel.psd else None,
     )
     answer = _padded(answer, asked.k or 0)
     if isinstance(features, Nystroem):
-        answer = _with_intervals(answer, total, trace, max(trace - total - n * answer.mean_square, 0.0), error)
-    return answer
+        return _with_intervals(answer, total, trace, max(trace - total - n * answer.mean_square, 0.0), error)
+    return _approximate(answer, "random features", "how near it comes to that is not known")
 
 
 def _decomposed(rows: Rows, made_of: Columns | Fourier, asked: Question) -> tuple[Nystroem | Fourier, Spectrum, float]:
@@ -241,7 +286,8 @@ def _features(
         )
     given = None if asked.landmarks is None else np.asarray(asked.landmarks)
     if given is not None and given.ndim == 2:
-        if given.shape[1] != rows.shape[1] or given.dtype.kind not in "fiu" or not np.isfinite(given).all():
+        shape = len(given) > 0 and given.shape[1] == rows.shape[1]
+        if not shape or given.dtype.kind not in "fiu" or not np.isfinite(given).all():
             raise ValueError(f"landmarks must be row numbers, or finite rows of {rows.shape[1]} columns.")
         landmarks = given.astype(np.float64)
     elif given is not None:
@@ -271,27 +317,56 @@ def _with_intervals(found: Found, total: float, trace: float, left: float, error
 
     ``error`` is what rounding may have made of that trace, and of the eigenvalues.
     """
-    ratio, share = _share(found.values, total + left), left / trace if trace > 0 else 0.0
-    words = f"of landmarks, which leave {share:.1e} of the kernel matrix out"
+    ratio = _share(found.values, total + left)
     if found.kernel is None or not found.kernel.psd:
-        return replace(found, ratio=ratio, result=_approximate(found.result, None, found.values, words))
-    known = intervals(found.values, total, trace, left, error)
-    words += f": no eigenvalue of it is more than {left:.1e} larger"
+        words = "how near it comes to that, which may have negative eigenvalues, is not known"
+        return _approximate(replace(found, ratio=ratio), "landmarks", words)
+    hidden = np.where(found.values > 0, 0.0, found.result.certificate.details["floor"])
+    known = intervals(found.values, total, trace, left, error, hidden)
+    share = left / trace if trace > 0 else 0.0
+    words = f"it leaves {share:.1e} of the trace of that out, whose eigenvalues are at most {left:.1e} larger"
     return replace(
-        found,
+        _approximate(found, "landmarks", words),
         ratio=ratio,
         value_intervals=np.column_stack([known.lower, known.upper]),
         ratio_intervals=np.column_stack([known.ratio_lower, known.ratio_upper]),
-        result=_approximate(found.result, None, found.values, words),
     )
 
 
-def _approximate(result: Result, V: Array | None, values: Array, words: str) -> Result:
-    """Return a result whose certificate says that these are eigenvectors of something near the kernel matrix."""
-    certificate = replace(result.certificate, details={**result.certificate.details, "meaning": words})
-    return replace(
-        result, value={"V": result.value["V"] if V is None else V, "values": values}, certificate=certificate
-    )
+def _as_known(found: Spectrum, error: Array) -> Spectrum:
+    """Return eigenvalues, and what is known of them, in the units of the features.
+
+    ``error`` (k,) is the length of what rounding changes of the scores, beside that of their eigenproblem.
+    """
+    values = found.values / found.unit / found.unit
+    certificate = in_units(found.certificate, found.unit, found.unit)
+    floor = np.broadcast_to(certificate.details.get("floor", 0.0), values.shape)
+    floor = floor + 2 * np.sqrt(np.maximum(values, 0.0)) * error + error**2
+    known = np.divide(floor, values, out=np.full(len(values), np.inf), where=values > floor)
+    details = {**certificate.details, "floor": floor, "known": known}
+    return replace(found, values=values, certificate=replace(certificate, details=details))
+
+
+def _result_of_features(certificate: Certificate, V: Array, values: Array, total: float) -> Result:
+    """Return the result of a PCA of features."""
+    details = {
+        name: part[: len(values)] if isinstance(part, np.ndarray) else part
+        for name, part in certificate.details.items()
+    }
+    left = max(total - float(values.sum()), 0.0)
+    status = Status("exact", "The eigenproblem of the features was solved exactly, up to rounding.")
+    return Result({"V": V, "values": values}, left, replace(certificate, details=details), status)
+
+
+def _approximate(found: Found, by: str, words: str) -> Found:
+    """Return the same with a certificate that says of what these are eigenvectors: not of the kernel matrix."""
+    certificate = found.result.certificate
+    details = {
+        **certificate.details,
+        "about": f"an approximation by {by}, not of the kernel matrix itself",
+        "near": words,
+    }
+    return replace(found, result=replace(found.result, certificate=replace(certificate, details=details)))
 
 
 def _padded(found: Found, k: int) -> Found:
@@ -300,11 +375,17 @@ def _padded(found: Found, k: int) -> Found:
     if more <= 0:
         return found
 
-    def longer(array: Array) -> Array:
-        return np.concatenate([array, np.zeros((more, *array.shape[1:]))])
+    def longer(array: Array, by: float = 0.0) -> Array:
+        return np.concatenate([array, np.full((more, *array.shape[1:]), by)])
 
+    details = dict(found.result.certificate.details)
+    for name, by in {"residuals": 0.0, "floor": None, "error": None, "known": np.inf}.items():
+        if name in details:
+            details[name] = longer(details[name], float(details["floor"][-1]) if by is None else by)
     result = replace(
-        found.result, value={"V": longer(found.result.value["V"].T).T, "values": longer(found.result.value["values"])}
+        found.result,
+        value={"V": longer(found.result.value["V"].T).T, "values": longer(found.result.value["values"])},
+        certificate=replace(found.result.certificate, details=details),
     )
     return replace(
         found,

@@ -34,13 +34,15 @@ from princomp.estimators.kernel_preimage import (
     restored,
     way_back,
 )
-from princomp.kernels import Kernel
+from princomp.kernels import Function, Kernel
 from princomp.progress import Tell
 from princomp.result import State
 from princomp.solvers.preimage import STEPS, TOL
 
 # The way back of models, with the coefficients it was made for: found when it is first gone, from what the model holds.
 _ways: WeakKeyDictionary[Any, tuple[Array, str, Way]] = WeakKeyDictionary()
+
+NEGLIGIBLE = 1e-6  # of all eigenvalues: as many negative ones are the rounding of a matrix that was stored in float32
 
 
 class KernelPCA(Estimator):
@@ -73,9 +75,11 @@ class KernelPCA(Estimator):
     approximation : {"auto", "nystroem", "rpcholesky", "fourier"} or None, default "auto"
         None solves exactly, without the matrix in memory if need be. "nystroem" takes some rows as landmarks at random,
         "rpcholesky" by randomly pivoted Cholesky, "fourier" random features of "rbf" and "laplacian". "auto" is exact
-        while the kernel matrix fits into memory, and "rpcholesky" beyond.
+        up to 20,000 rows (5,000 for all components) while the kernel matrix fits into memory, and "rpcholesky" beyond,
+        where that is the difference between a second and a minute; kernels that landmarks prove nothing of are exact.
     rank : int, optional
-        How many landmarks, or Fourier features; max(200, 10 n_components) if not given, and at most n_samples.
+        How many landmarks, or Fourier features; max(720, 10 n_components) if not given, and at most n_samples, or as
+        many as memory allows. Time grows with n_samples times its square.
     landmarks : array of int, or (m, p) array, optional
         Row numbers, or rows, that are the landmarks of "nystroem".
     preimage : {"fixed-point", "ridge"} or None, default None
@@ -254,6 +258,10 @@ class KernelPCA(Estimator):
     def _keep(self, found: Found, rows: Rows) -> None:
         """Derive all attributes: the one place."""
         dtype, n = rows.dtype, rows.shape[0]
+        if found.values.max(initial=0.0) > np.finfo(dtype).max:
+            raise ValueError(
+                f"An eigenvalue is larger than {dtype} holds: give X as float64, or divide it by a constant."
+            )
         self.n_samples_, self.n_components_ = n, len(found.values)
         self.approximation_ = found.approximation
         self.kernel_, self.gamma_ = found.kernel, getattr(found.kernel, "gamma", None)
@@ -434,8 +442,15 @@ def _is_held_out(value: Any) -> bool:
 def _warn_of(found: Found, *, asked: bool) -> None:
     """Warn of what makes the answer less than the user expects; one warning at the most."""
     rank, k = int((found.values > 0).sum()), len(found.values)
-    if rank == 0:
+    if rank == 0 and found.negative:
+        warn("No eigenvalue of this kernel matrix is positive: there are no components, and every score is 0.")
+    elif rank == 0:
         warn("All rows are alike to this kernel: every eigenvalue is 0, and so is every score.")
     elif asked and rank < k:
         what = "The kernel matrix has" if found.approximation == "exact" else "Features of this rank have"
         warn(f"{what} {rank} positive eigenvalues: scores of the components beyond are 0.")
+    elif (found.kernel is None or isinstance(found.kernel, Function)) and (found.negative or 0.0) > NEGLIGIBLE:
+        warn(
+            f"This kernel is not positive semidefinite: its negative eigenvalues, {found.negative:.2g} of all in "
+            "magnitude, are dropped (negative_share_)."
+        )

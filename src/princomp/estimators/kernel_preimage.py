@@ -24,7 +24,7 @@ from princomp.solvers.preimage_ridge import Ridge, fit_ridge
 
 PREIMAGES = ("fixed-point", "ridge")
 BEGINNINGS = 1000  # rows of the basis, evenly picked, from which a fixed point may begin
-# Rows, evenly picked, that a regression learns from: of 2000 it takes 3 s, eight times as long of twice as many.
+# Rows, evenly picked, that a regression learns from: 256 columns take 0.4 s of 1000, 2 s of 2000, 16 s of 4000.
 RIDGE_ROWS = 2000
 
 

@@ -5,7 +5,11 @@ K^ = FF' is K projected on the landmarks, so that K - K^ is positive semidefinit
 
     0 <= lambda_j(Kc) - lambda_j(K^c) <= tr(K - K^)
 
-for each eigenvalue, by Weyl's inequalities, and tr(Kc) - tr(K^c) lies there too.
+for each eigenvalue, by Weyl's inequalities, and tr(Kc) - tr(K^c) lies there too. What is computed is k(x, S) (W +
+shift)^(-1/2): K^ is smaller by that, but stays below K in spite of rounding. For rounding adds E to k(X, S), and e I at
+the most to W; and with e < shift the matrix [[K + E (shift - e)^-1 E', k(X, S) + E], [., W + shift]] is positive
+semidefinite, so that K^ exceeds K by E E' / (shift - e) only: by eps of the trace, not by its square root, as it may
+without the shift where landmarks are alike.
 
 Random Fourier features (Rahimi & Recht, NeurIPS 2007): F(x) = [cos(w'x), sin(w'x)] / sqrt(m) over m random w. For
 exp(-gamma |x - y|^2) the w are Gaussian of variance 2 gamma: E cos(w'd) = exp(-variance |d|^2 / 2). For
@@ -25,7 +29,7 @@ from princomp.kernels import Gaussian, Kernel, Laplacian, Points
 from princomp.kernels.base import moved
 
 ROUNDING = 1e-12  # of tr(K): by which intervals are widened
-CUT = 10.0  # units of rounding below which an eigenvalue of W counts as 0
+SHIFT = 4.0  # units of rounding of W, sqrt(m) eps of its largest eigenvalue, by which its eigenvalues are raised
 
 
 @dataclass(frozen=True)
@@ -68,13 +72,24 @@ class Nystroem:
         """Return the features of rows, (n, r)."""
         return self.columns(block) @ self.root
 
+    def rounding(self, coefficients: Array, trace: float) -> Array:
+        """Return how long an error (k,) rounding makes in k(X, S) times coefficients (m, k); tr(K) is ``trace``.
+
+        No k(x, s)^2 is more than k(x, x) k(s, s). Landmarks that are alike have large coefficients, which cancel.
+        """
+        own = np.abs(self.columns.kernel.own(self.columns.points)).sum()
+        return np.asarray(np.finfo(float).eps * np.sqrt(abs(trace) * own) * np.linalg.norm(coefficients, axis=0))
+
 
 def nystroem(columns: Columns) -> Nystroem:
-    """Return the feature map of landmarks, as many features as their kernel matrix has rank."""
+    """Return the feature map of landmarks, as many features as their kernel matrix has rank, and one at the least."""
     values, vectors = np.linalg.eigh(columns.kernel.between(columns.points, columns.points))
-    kept = values > CUT * len(values) * np.finfo(float).eps * max(float(values[-1]), 0.0)
+    shift = SHIFT * np.sqrt(len(values)) * np.finfo(float).eps * max(float(values[-1]), 0.0)
+    kept = values > shift
+    if not kept.any():  # landmarks that are nothing to this kernel, as 0 is to the linear one
+        return Nystroem(columns, np.zeros((len(values), 1)))
     # Largest first: landmarks that are alike leave fewer features than there are of them.
-    root = (vectors[:, kept] / np.sqrt(values[kept]))[:, ::-1]
+    root = (vectors[:, kept] / np.sqrt(values[kept] + shift))[:, ::-1]
     return Nystroem(columns, np.ascontiguousarray(root))
 
 
@@ -94,6 +109,10 @@ class Fourier:
         """Return the features of rows, (n, 2 m)."""
         angles = np.asarray(moved(block, self.about).astype(np.float64, copy=False) @ self.frequencies)
         return np.hstack([np.cos(angles), np.sin(angles)]) / np.sqrt(self.frequencies.shape[1])
+
+    def rounding(self, coefficients: Array, trace: float) -> Array:
+        """Return how long an error (k,) rounding makes in features times orthonormal coefficients; tr(K) is n."""
+        return np.full(coefficients.shape[1], np.finfo(float).eps * np.sqrt(trace))
 
 
 def fourier(
@@ -131,18 +150,21 @@ class Intervals:
     ratio_upper: Array  # (k,)
 
 
-def intervals(values: Array, total: float, trace: float, left: float, error: float = 0.0) -> Intervals:
+def intervals(
+    values: Array, total: float, trace: float, left: float, error: float = 0.0, hidden: Array | float = 0.0
+) -> Intervals:
     """Return intervals around the eigenvalues of a positive semidefinite kernel.
 
     ``values`` (k,) are those of K^c and ``total`` is its trace; ``trace`` is that of K, and ``left`` tr(K - K^).
-    ``error`` is what rounding may have done to each of these, beside ROUNDING.
+    ``error`` is what rounding may have done to each of these, beside ROUNDING, and ``hidden`` (k,) how much more a
+    value may be that counts as 0 because rounding hides it.
     """
     slack = ROUNDING * trace + error
     left = max(left, 0.0) + slack
-    lower, upper = np.maximum(values - slack, 0.0), values + left
+    lower, upper = np.maximum(values - slack, 0.0), values + hidden + left
     least, most = max(total - slack, 0.0), total + left
     # The share of one value among all grows with it and falls with the others.
-    others = np.maximum(least - values, 0.0)
+    others = np.maximum(least - values - hidden, 0.0)
     ratio_upper = np.divide(upper, upper + others, out=np.ones_like(upper), where=upper > 0)
     ratio_lower = lower / most if most > 0 else np.zeros_like(lower)
     return Intervals(lower, upper, ratio_lower, ratio_upper)

@@ -25,7 +25,10 @@ from princomp.solvers.krylov import GROWTH
 from princomp.solvers.leading import Operator, leading
 
 DENSE = 500  # rows up to which LAPACK is as fast for any number of components
+FEW = 0.2  # of the rows: components that are few, whose eigenvalues alone are found by LAPACK
+MOST = 0.3  # of the rows: components so many that all eigenvectors are certified at once in less time
 MANY = 0.125  # of the rows: components that are many
+ALONG = 1e-8  # of u in a vector of length 1: what its square takes off lengths and angles is rounding
 COSTLY = 3000  # rows from which a product costs so much that the iteration may look at what it has after each
 
 
@@ -56,32 +59,63 @@ def solve(
     drive: Callable[..., Result] = run,
 ) -> KernelSpectrum:
     """Return the k leading eigenpairs, or, if k is None, those of all positive eigenvalues."""
-    if k is None or not K.psd or K.n <= DENSE or k > MANY * K.n:
+    if k is None or takes_whole(K.n, k, psd=K.psd):
         return by_eigh(K, k, tol=tol)
     return by_krylov(K, k, tol=tol, max_iter=max_iter, rng=rng, drive=drive)
 
 
+def takes_whole(n: int, k: int | None, *, psd: bool) -> bool:
+    """Tell whether the whole matrix of n rows is formed, for k components of a kernel."""
+    return k is None or not psd or n <= DENSE or k > MANY * n
+
+
 def by_eigh(K: KernelMatrix, k: int | None, *, tol: float) -> KernelSpectrum:
-    """Solve by LAPACK, all eigenvalues known."""
+    """Solve by LAPACK; all eigenvalues are known, but for few components of a positive semidefinite matrix."""
     S = K.centred_whole()
-    every, vectors = leading_eigenpairs(S, K.n)
+    few = K.psd and k is not None and k <= FEW * K.n
+    every, vectors = leading_eigenpairs(S, k if few and k is not None else K.n)
     floor = _floor(K, every)
     positive = every > floor
     if k is None:
         k = max(int(positive.sum()), 1)
-    values, V = np.where(positive, every, 0.0)[:k], vectors[:, :k]
-    measured, left_out = (
-        certificates.images_by_product(K.centred_product, V),
-        certificates.left_out_of_values(every[k:]),
-    )
-    certificate = certificates.certify(V, values, measured, left_out, tol=tol, floor=floor[:k])
+    values, V = np.where(positive, every, 0.0)[:k], _within(K, vectors[:, :k])
+    certificate = _certified(K, S, V, values, every, vectors, floor, tol)
     below = float(-every[every < -floor].sum())
     negative = below / float(np.abs(every).sum()) if below > 0 else 0.0
     certificate = replace(certificate, details={**certificate.details, "negative": negative})
     status = Status("exact", "Solved exactly, up to rounding.")
-    total = K.centred_trace
+    # The trace of K itself is a difference of larger numbers where K is nearly constant.
+    above = max(float(np.trace(S)), float(values.sum())) if few else float(every[positive].sum())
+    total = K.centred_trace if negative else above
     result = Result({"V": V, "values": values}, max(total - float(values.sum()), 0.0), certificate, status)
-    return KernelSpectrum(values, V, total, result, float(every[positive].sum()), negative)
+    return KernelSpectrum(values, V, total, result, above, negative)
+
+
+def _certified(
+    K: KernelMatrix, S: Array, V: Array, values: Array, every: Array, vectors: Array, floor: Array, tol: float
+) -> Certificate:
+    """Certify the components that there are; those asked for beyond them have no variance and nothing to be wrong.
+
+    ``every`` and ``vectors`` are all eigenpairs of S that are known, (m,) and (n, m).
+    """
+    k, there = len(values), int((values > 0).sum())
+    if there == 0:
+        return Certificate(0.0, tol, "global", True, {"residuals": np.zeros(k), "floor": floor[:k]})
+    certificate = None
+    if there >= MOST * K.n and len(every) == K.n:
+        whole = np.hstack([V[:, :there], vectors[:, there:]])
+        certificate = certificates.certify_all(S, whole, every, there, tol=tol, floor=float(floor[0]))
+    if certificate is None or not certificate.holds:
+        first, last = V[:, :there], float(floor[there - 1])
+        if len(every) == K.n:
+            left_out = certificates.left_out_of_values(every[there:])
+        else:  # one Cholesky factorisation tells
+            left_out = certificates.left_out_of_matrix(S, first, values[:there], tol, last)
+        measured = certificates.images_by_product(K.centred_product, first)
+        certificate = certificates.certify(first, values[:there], measured, left_out, tol=tol, floor=floor[:there])
+    more = {"residuals": 0.0, "floor": floor[0], "error": floor[0], "known": np.inf}
+    longer = {name: np.append(certificate.details[name], np.full(k - there, by)) for name, by in more.items()}
+    return replace(certificate, details={**certificate.details, **longer})
 
 
 def by_krylov(
@@ -94,9 +128,21 @@ def by_krylov(
     S = Operator(K.centred_product, K.n, total, partial(_floor, K), in_single=rough, growth=growth)
     found = leading(S, k, tol=tol, max_iter=max_iter, rng=rng, drive=drive)
     values = np.where(found.values > _floor(K, found.values), found.values, 0.0)
-    left = max(total - float(values.sum()), 0.0)
-    result = replace(found.result, value={"V": found.V, "values": values}, objective=left)
-    return KernelSpectrum(values, found.V, total, result, total, 0.0)
+    total = max(total, float(values.sum()))
+    left = total - float(values.sum())
+    V = _within(K, found.V)
+    result = replace(found.result, value={"V": V, "values": values}, objective=left)
+    return KernelSpectrum(values, V, total, result, total, 0.0)
+
+
+def _within(K: KernelMatrix, V: Array) -> Array:
+    """Return orthonormal vectors at right angles to u, which rounding mixes into those of eigenvalues near 0."""
+    along = K.trivial @ V
+    V = V - np.outer(K.trivial, along)
+    if np.abs(along).max(initial=0.0) <= ALONG:
+        return V
+    Q, R = np.linalg.qr(V)
+    return np.asarray(Q * np.where(np.diag(R) < 0, -1.0, 1.0))
 
 
 def _floor(K: KernelMatrix, values: Array) -> Array:
@@ -104,5 +150,5 @@ def _floor(K: KernelMatrix, values: Array) -> Array:
 
     Entries of K are rounded in units of K itself: a constant in it that is larger than all the rest costs digits.
     """
-    error = MATRIX_ROUNDING * np.finfo(float).eps * abs(K.taken_out)
-    return certificates.floor_of_matrix(K.n, values, error)
+    error = MATRIX_ROUNDING * np.finfo(float).eps * K.size_taken_out
+    return certificates.floor_of_matrix(K.n, np.abs(values), error)

@@ -4,9 +4,10 @@ What is decomposed is (I - uu') K (I - uu'), u of length 1. With u = 1 / sqrt(n)
 means of its rows and columns plus the mean of all; for a kernel that is not centred, u is its trivial eigenvector.
 
 Tiles on and below the diagonal stand for all of K: one below serves for the one above, while it is in the cache. They
-are kept where memory allows, in double precision and in single precision, in which an iteration may begin; or in single
-precision alone. Else they are made anew for each product: then O(n b) numbers are held at a time, b columns being
-multiplied. Small matrices are kept whole. ``entries`` counts the numbers that the kernel was asked for.
+are kept where memory allows: in single precision, in which an iteration may begin, and in double precision if it is
+asked for more often than the end of such an iteration does, or the matrix is not large. Else they are made anew for
+each product: then O(n b) numbers are held at a time, b columns being multiplied. Small matrices are kept whole.
+``entries`` counts the numbers that the kernel was asked for.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from princomp._typing import Array
 from princomp.data import budget
 from princomp.kernels import Kernel, some
 
-# Products of 8192 rows with 8 columns, tiles of 128, 256, 512 kept: 0.042, 0.034 and 0.072 s (0.065 with all of K), in
-# single precision 0.029, 0.027 and 0.035 s (0.040); of 6000 rows of 20, tiles of 256, 512, 1024 and 2048 made anew:
-# 0.10, 0.12, 0.14 and 0.21 s.
-TILE = 256
+# A tile, in single precision, that stays in the cache of a core, and whose product with 8 columns is small enough for
+# BLAS not to copy it first. Products of 8192 rows with 8 columns, tiles of 192, 256, 320, 384 and 512: 0.034, 0.028,
+# 0.026, 0.038 and 0.038 s; 0.040 with all of K.
+TILE = 320
 KEEP_SHARE = 0.4  # of the memory that is left may go into K
-SMALL = 1000  # rows up to which K is kept whole, and single precision is not worth it
+SMALL = 500  # rows up to which K is kept whole, and single precision is not worth it
+LARGE = 2**24  # entries: from then on to make them once more takes no longer than to get the memory to keep them
+PASSES = 2  # in double precision over a large matrix: more, and it is kept
 # What single precision can hold: diagonal entries, and what centring takes out, in units of what it leaves.
 SINGLE_SIZES = (1e-20, 1e20)
 SINGLE_TAKEN_OUT = 100.0
@@ -58,6 +61,7 @@ class KernelMatrix:
         self.psd, self.centred = kernel.psd, kernel.centred
         self.kept = kept_precisions(self.n) if keep is None else BOTH if keep else ()
         self._whole: Array | None = None  # (n, n)
+        self._passes = 0  # times that all of it was made
         self._lower: dict[type, Array] = {}  # by precision, its tiles on and below the diagonal, (tiles, TILE, TILE)
 
     @cached_property
@@ -89,6 +93,14 @@ class KernelMatrix:
         if self.centred:
             return float(self.means.sum())
         return float(self.trivial @ self.product(self.trivial[:, None])[:, 0])
+
+    @cached_property
+    def size_taken_out(self) -> float:
+        """How large the part of K is that centring takes off: u'Ku, or |Ku|, where it may be negative."""
+        if self.psd:
+            return self.taken_out
+        image = self.means * np.sqrt(self.n) if self.centred else self.product(self.trivial[:, None])[:, 0]
+        return float(np.linalg.norm(image))
 
     @property
     def centred_trace(self) -> float:
@@ -177,7 +189,7 @@ class KernelMatrix:
 
     def centred_whole(self) -> Array:
         """Return (I - uu') K (I - uu'), (n, n), a fresh array."""
-        budget.require(24.0 * self.n * self.n, f"The eigenproblem of {self.n} x {self.n} numbers", FEWER)
+        require_whole(self.n, FEWER)
         u, K = self.trivial, self.whole()
         image = (u @ K)[:, None]
         image -= u[:, None] * ((u @ image) / 2)
@@ -194,7 +206,7 @@ class KernelMatrix:
         """
         parts = _parts(self.n)
         pairs = [(i, j) for a, i in enumerate(parts) for j in parts[: a + 1]]
-        there, wanted = self._lower.get(precision), (self.kept if kept is None else kept)
+        there, wanted = self._lower.get(precision), (self._to_keep() if kept is None else kept)
         new: dict[type, Array] = {}
         if there is None:
             new = {each: np.empty((len(pairs), TILE, TILE), each) for each in wanted if each not in self._lower}
@@ -213,6 +225,12 @@ class KernelMatrix:
         if there is None:
             self.entries += sum((i.stop - i.start) * (j.stop - j.start) for i, j in pairs)
             self._lower |= new
+            self._passes += 1
+
+    def _to_keep(self) -> Precisions:
+        """Return the precisions in which to keep tiles that are made now."""
+        large = self.n**2 > LARGE and self._passes < PASSES
+        return tuple(each for each in self.kept if not (large and each is np.float64))
 
 
 class GivenMatrix(KernelMatrix):
@@ -226,6 +244,11 @@ class GivenMatrix(KernelMatrix):
     def diagonal(self) -> Array:
         """The diagonal of K, (n,)."""
         return np.diag(self.whole()).copy()
+
+
+def require_whole(n: int, instead: str) -> None:
+    """Refuse the eigenproblem of a whole matrix if memory is too small for it; ``instead`` says what to do."""
+    budget.require(24.0 * n * n, f"The eigenproblem of the {n} x {n} kernel matrix", instead)
 
 
 def kept_precisions(n: int) -> Precisions:

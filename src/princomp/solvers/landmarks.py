@@ -71,8 +71,12 @@ class PivotedCholesky:
     block: int | None = None  # candidates at a time
 
     def select(self, K: KernelMatrix, rng: np.random.Generator) -> Array:
-        """Return their numbers, in the order in which they were chosen; fewer than ``rank`` where K is exhausted."""
-        return pivoted_cholesky(K, self.rank, rng, block=self.block)[0]
+        """Return their numbers, in the order in which they were chosen; fewer than ``rank`` where K is exhausted.
+
+        There is one at the least: of a matrix of zeros any row does.
+        """
+        numbers = pivoted_cholesky(K, self.rank, rng, block=self.block)[0]
+        return numbers if len(numbers) else np.zeros(1, int)
 
 
 def pivoted_cholesky(

@@ -44,7 +44,7 @@ METHOD = Method(
         click.Option(
             ["--approximation"],
             type=click.Choice(["auto", "nystroem", "rpcholesky", "fourier"]),
-            help="Landmarks or random features. [default: auto, exact while the matrix fits into memory]",
+            help="Landmarks or random features. [default: auto, exact up to 20,000 rows]",
         ),
         click.Option(["--rank"], type=click.IntRange(min=1), help="How many landmarks, or random features."),
         click.Option(
