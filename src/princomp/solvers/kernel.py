@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -153,14 +154,15 @@ def by_krylov(
     total = K.centred_trace
     rough = K.centred_product_in_single if K.may_begin_in_single else None
     growth = 0.0 if K.n >= COSTLY else GROWTH
-    S = Operator(K.centred_product, K.n, total, partial(_floor, K), in_single=rough, growth=growth)
+    # What is certified, and returned, has nothing of u.
+    how: dict[str, Any] = {"in_single": rough, "growth": growth, "to_vectors": partial(_within, K)}
+    S = Operator(K.centred_product, K.n, total, partial(_floor, K), **how)
     found = leading(S, k, tol=tol, max_iter=max_iter, rng=rng, drive=drive)
     values = np.where(found.values > _floor(K, found.values), found.values, 0.0)
     total = max(total, float(values.sum()))
     left = total - float(values.sum())
-    V = _within(K, found.V)
-    result = replace(found.result, value={"V": V, "values": values}, objective=left)
-    return KernelSpectrum(values, V, total, result, total, 0.0)
+    result = replace(found.result, value={"V": found.V, "values": values}, objective=left)
+    return KernelSpectrum(values, found.V, total, result, total, 0.0)
 
 
 def _within(K: KernelMatrix, V: Array) -> Array:
