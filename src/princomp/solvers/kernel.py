@@ -1,9 +1,9 @@
 """Kernel PCA (Schoelkopf, Smola & Mueller, Neural Computation 1998) by the eigenproblem of the centred kernel matrix.
 
 Objective: maximise tr(V' Kc V) over orthonormal V (n, k), Kc = (I - uu') K (I - uu') as `KernelMatrix` has it. Small
-matrices, those of kernels that are not positive semidefinite, and many components: LAPACK on the whole matrix, or ARPACK
-for very few components of small ones; else block Krylov iteration on products with it, which needs no matrix in memory
-(`princomp.solvers.leading`).
+matrices, those of kernels that are not positive semidefinite, and many components: LAPACK on the whole matrix, or
+ARPACK for very few components of small ones; else block Krylov iteration on products with it, which needs no matrix in
+memory (`princomp.solvers.leading`).
 
 Only positive eigenvalues belong to components. Where some are negative, their share of all is told.
 """
