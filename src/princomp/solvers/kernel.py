@@ -27,7 +27,8 @@ from princomp.solvers.krylov import GROWTH
 from princomp.solvers.leading import Operator, leading
 
 DENSE = 1000  # rows up to which LAPACK, or ARPACK, is as fast for any number of components
-LEAST_ARPACK, VERY_FEW = 100, 0.05  # rows, and their share, from and up to which ARPACK is faster
+TINY = 100  # rows up to which to find all eigenvalues costs nothing
+VERY_FEW = 0.05  # of the rows: components up to which ARPACK is faster
 LATE = 0.1  # of tol, at which ARPACK ends: what it takes for the residual is not relative to each value
 FEW = 0.2  # of the rows: components that are few, whose eigenvalues alone are found by LAPACK
 MOST = 0.3  # of the rows: components so many that all eigenvectors are certified at once in less time
@@ -79,8 +80,8 @@ def by_eigh(K: KernelMatrix, k: int | None, *, tol: float) -> KernelSpectrum:
     Very few are found by ARPACK, in a third of the time, and kept if they are certified.
     """
     S = K.centred_whole()
-    few = K.psd and k is not None and k <= FEW * K.n
-    if few and k is not None and K.n > LEAST_ARPACK and k <= VERY_FEW * K.n:
+    few = K.psd and k is not None and K.n > TINY and k <= FEW * K.n
+    if few and k is not None and k <= VERY_FEW * K.n:
         quick = _by_arpack(S, k, tol)
         if quick is not None:
             found = _spectrum(K, S, *quick, k, tol)
