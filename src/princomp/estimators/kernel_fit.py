@@ -79,7 +79,7 @@ def find(rows: Rows, asked: Question) -> Found:
     if isinstance(asked.kernel, str) and asked.kernel == "precomputed":
         return _of_matrix(rows, asked)
     rows = statistics.here(rows)
-    about = _middle(rows, asked.names)
+    about = middle(rows, asked.names)
     kernel = resolve(asked.kernel, rows, **asked.kernel_options)
     approximation = choose_approximation(rows, kernel) if asked.approximation == "auto" else asked.approximation
     if approximation is None:
@@ -109,7 +109,7 @@ def default_rank(k: int) -> int:
     return max(min(LEAST_RANK, room), RANK * k)
 
 
-def _middle(rows: Rows, names: Any) -> Array | None:
+def middle(rows: Rows, names: Any) -> Array | None:
     """Return the mean, about which rows are taken, or None if they are sparse; complain about what is no number."""
     found = statistics.moments(rows)
     if not np.isfinite(found.total):
@@ -208,13 +208,28 @@ def _by_features(rows: Rows, kernel: Kernel, about: Array | None, approximation:
     rank = min(asked.rank or default_rank(asked.k or 0), n)
     made_of, basis = _features(rows, kernel, about, approximation, rank, asked)
     features, found, error = _decomposed(rows, made_of, asked)
+    return of_features(features, found, kernel, approximation, k=asked.k, trace=trace, error=error, basis=basis)
+
+
+def of_features(
+    features: Nystroem | Fourier,
+    found: Spectrum,
+    kernel: Kernel,
+    approximation: str,
+    *,
+    k: int | None,
+    trace: float,
+    error: float = 0.0,
+    basis: Array | None = None,
+) -> Found:
+    """Return what the estimator keeps of a PCA of features; ``trace`` is tr(K), ``basis`` are landmarks."""
     total = float(found.total / found.unit / found.unit)
     root = features.root if isinstance(features, Nystroem) else np.eye(features.width)
     found = _as_known(found, features.rounding(root @ found.V, trace))
     values = np.where(found.values > found.certificate.details["floor"], found.values, 0.0)
     V = np.where(values > 0, found.V, 0.0)
-    sign = signs(root @ V)
-    kept = slice(max(int((values > 0).sum()), 1) if asked.k is None else None)
+    sign = signs(root @ V if isinstance(features, Nystroem) else features.about_zero(V))
+    kept = slice(max(int((values > 0).sum()), 1) if k is None else None)
     V, values = (V * sign)[:, kept], values[kept]
     mean = found.mean
     answer = Found(
@@ -227,13 +242,14 @@ def _by_features(rows: Rows, kernel: Kernel, about: Array | None, approximation:
         mean=root @ mean,
         mean_square=float(mean @ mean),
         result=_result_of_features(found.certificate, V, values, total),
-        basis=basis,
-        about=about,
+        basis=features.basis if isinstance(features, Fourier) else basis,
+        about=features.about if isinstance(features, Fourier) else features.columns.about,
         negative=0.0 if kernel.psd else None,
     )
-    answer = _padded(answer, asked.k or 0)
+    answer = _padded(answer, k or 0)
     if isinstance(features, Nystroem):
-        return _with_intervals(answer, total, trace, max(trace - total - n * answer.mean_square, 0.0), error)
+        left = max(trace - total - found.count * answer.mean_square, 0.0)
+        return _with_intervals(answer, total, trace, left, error)
     return _approximate(answer, "random features", "how near it comes to that is not known")
 
 
@@ -259,7 +275,7 @@ def _features(
     rng = asked.generator()
     if approximation == "fourier":
         made = fourier(kernel, rows.shape[1], rank, rng, about)
-        return made, np.ascontiguousarray(made.frequencies.T)
+        return made, made.basis
     if approximation == "rpcholesky" and not kernel.psd:
         raise ValueError(
             'approximation="rpcholesky" needs a kernel that is known to be positive semidefinite, which '
