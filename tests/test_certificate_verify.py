@@ -786,3 +786,16 @@ def test_a_fit_of_data_is_checked_on_their_covariance():
     X = np.random.default_rng(0).normal(size=(40, 9)) * np.arange(1, 10)
     sparse = SparsePCA(2, nonzeros=3, certify=True).fit(X)
     assert certificates.verify(np.cov(X.T), sparse.certificate_)
+
+
+@pytest.mark.parametrize("deflation", ["schur", "projection"])
+def test_proofs_of_several_components_are_rechecked_from_data_too(deflation):
+    X = np.random.default_rng(0).standard_normal((40, 8)) * np.linspace(3, 1, 8)
+    X -= X.mean(axis=0)
+    found = SparsePCA(3, nonzeros=3, certify=True, deflation=deflation).fit(X)
+    divided = X / np.sqrt(39)
+    for given, data in ((divided, True), (divided.T @ divided, False)):
+        answer = verify(given, found.certificate_, data=data)
+        assert answer
+        assert "the proofs of all 3 components" in str(answer)
+    assert not verify(divided[:, ::-1], found.certificate_, data=True)

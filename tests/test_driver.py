@@ -1,6 +1,8 @@
 """The driver of all iterative methods: why a run ended, by code; `tol=0`; what is on disk while it runs."""
 
+import io
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -131,3 +133,46 @@ def test_a_run_saves_its_state_now_and_then(tmp_path, every, expected):
 def test_a_solver_that_makes_no_step_is_an_error():
     with pytest.raises(RuntimeError, match="made no step"):
         run(lambda value: steps(value, last=0), BEGIN, tol=0.1, max_iter=50)
+
+
+# --- who is told ----------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("verbose", [0, 1, 2])
+@pytest.mark.parametrize("ci", [False, True])
+def test_a_line_on_a_terminal_tells_how_far_a_fit_is(monkeypatch, verbose, ci):
+    """It is taken away at the end, unless much is to be said; in a log of automatic tests there is none."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("CI", "1") if ci else monkeypatch.delenv("CI", raising=False)
+    fitted = SparsePCA(2, formulation="regression", alpha=5.0, random_state=0, verbose=verbose).fit(X)
+    written = terminal.getvalue()
+    assert bool(written) == (verbose > 0 and not ci)
+    if written:
+        last = f"SparsePCA: iteration {fitted.n_iter_}  objective {fitted.result_.history.objective[-1]:.6g}  residual"
+        assert last in written
+        assert "(tol 1e-05)" in written
+        assert written.rstrip().endswith("\x1b[2K") == (verbose == 1)  # the line is cleared
+    assert fitted.result_.status  # and no one has asked to stop
+
+
+def test_the_command_shows_that_it_is_busy_on_a_terminal_alone(monkeypatch):
+    from princomp.cli.show import Log
+
+    for quiet, ci, shown in ((False, False, True), (True, False, False), (False, True, False)):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setenv("CI", "1") if ci else monkeypatch.delenv("CI", raising=False)
+        with Log(quiet=quiet).busy("Fitting"):
+            pass
+        assert ("Fitting" in terminal.getvalue()) == shown

@@ -61,8 +61,9 @@ def test_a_penalised_fit_of_tall_data_needs_no_square_of_the_rows():
 def test_penalised_components_have_no_gaussian_model():
     X = np.random.default_rng(0).normal(size=(50, 5)) @ np.random.default_rng(1).normal(size=(5, 5))
     pca = PCA(3, solver="optimize", penalty=L1(60.0), random_state=0).fit(X)
-    with pytest.raises(ValueError, match="not orthogonal"):
-        pca.score(X)
+    for ask in (lambda: pca.score(X), lambda: pca.score_samples(X), pca.get_covariance, pca.get_precision):
+        with pytest.raises(ValueError, match="not orthogonal"):
+            ask()
 
 
 @pytest.mark.parametrize("k", [2, 5])

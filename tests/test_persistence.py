@@ -761,6 +761,15 @@ def test_S3_members_that_overlap(path, observe):
     observe("S3", "members that overlap", "refused")
 
 
+def test_the_directory_may_list_members_in_any_order(path):
+    """What lies where is asked of their places, not of the order in which they are listed."""
+    whole, before = path.read_bytes(), load(path)
+    start, end = whole.index(b"PK\1\2"), whole.rindex(b"PK\5\6")
+    entries = [b"PK\1\2" + entry for entry in whole[start:end].split(b"PK\1\2")[1:]]
+    path.write_bytes(whole[:start] + b"".join(reversed(entries)) + whole[end:])
+    assert (load(path).components_ == before.components_).all()
+
+
 def test_S3_a_member_that_goes_on_into_the_next(path, observe):
     # both sizes that the directory tells of one reach to the end of another
     whole = bytearray(path.read_bytes())

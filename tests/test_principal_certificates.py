@@ -437,3 +437,23 @@ def test_a_graded_covariance_holds(seed):
     basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((50, 50)))[0]
     S = (basis * np.logspace(0, -13, 50)) @ basis.T
     assert PCA(50).fit_covariance((S + S.T) / 2).certificate_.holds
+
+
+@pytest.mark.parametrize(("claimed", "there"), [(1.0, False), (0.5, True)])
+def test_what_single_precision_cannot_tell_is_asked_again_in_double(claimed, there):
+    """Products that are a little too large make it look as if something had been left out: is it there?"""
+    values = np.r_[1.2, 1.1, claimed, np.linspace(0.9, 0.1, 60)]
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((63, 63)))[0]
+    S, V = (Q * values) @ Q.T, Q[:, :3]
+    asked = []
+
+    def exact(W):
+        asked.append(W.shape[1])
+        return S @ W
+
+    found = left_out_module.probe(
+        exact, V, values[:3], 1e-6, np.random.default_rng(1), rough=lambda W: 1.2 * (S @ W), miss=1e-3
+    )
+    assert asked
+    assert 0.5 < found.found <= 0.9 + 1e-9
+    assert found.dominated_by(claimed, tol=1e-6, floor=0.0) != there

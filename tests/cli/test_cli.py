@@ -133,7 +133,16 @@ def test_json_streams_and_dry_run(wine, tmp_path):
     assert "Left out 2 text columns" in done.stderr
     assert (tmp_path / "o" / "scores.parquet").exists()
     done = princomp("fit", "wine.csv", "--dry-run", "--json", "-o", tmp_path / "dry", cwd=folder)
-    assert json.loads(done.stdout)["rows"] == 178
+    plan = json.loads(done.stdout)
+    assert plan.pop("available_bytes") > 0
+    assert plan == {
+        "rows": 178,
+        "features": 13,
+        "method": "pca",
+        "data_bytes": 178 * 13 * 8,
+        "work_bytes": 24 * 13**2,
+        "scores_bytes": 8 * 178 * 10,
+    }
     assert not (tmp_path / "dry").exists()
     done = princomp("fit", "wine.csv", "--dry-run", cwd=folder)
     assert "178 rows, 13 features" in done.stdout

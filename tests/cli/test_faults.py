@@ -597,6 +597,9 @@ def test_text_cells_cannot_be_formulae(folder, observe):
 
     assert column(folder / "safe" / "loadings.csv", 0) == ["'=name", "'+b"]
     assert column(folder / "raw" / "loadings.csv", 0) == ["=name", "+b"]
+    printed = ("transform", "raw/model.princomp", "f.csv", "--label", "kind")
+    for options, cell in (((), "'@kind"), (("--raw-csv",), '"@kind')):
+        assert cell in princomp(*printed, *options, cwd=folder).stdout.splitlines()[1]
     assert column(folder / "safe" / "scores.csv", 1) == ["'@kind"] * len(FORMULAE)
     assert all(cell.startswith("'") for cell in column(folder / "safe" / "scores.csv", 0))
     numbers = column(folder / "safe" / "scores.csv", 2)

@@ -676,3 +676,13 @@ def test_command_line_and_report(tmp_path):
     done = princomp(*fit, "--exclude", "ashes", "-o", "c", cwd=tmp_path)
     assert done.returncode != 0
     assert "exclude names the feature 'ashes', which is none" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0227, "2.3 %"), (0.5, "50 %"), (1.2345, "124 %"), (2e-6, "0.0002 %"), (0.1, "10 %"), (0.01, "1 %"), (0, "0 %")],
+)
+def test_shares_are_rounded_up_and_end_in_no_zeros(share, text):
+    from princomp.estimators.sparse.certificate import percent
+
+    assert percent(share) == text

@@ -430,6 +430,18 @@ def test_the_more_panels_the_fewer_pairs_of_axes_are_counted(m, axes):
     assert (found.counts.sum(axis=(2, 3)) == np.bincount(panels.codes)[:, None]).all()
 
 
+def test_points_without_a_place_are_not_counted():
+    from princomp.report.collect import _density
+
+    columns = np.random.default_rng(0).normal(size=(3, 500))
+    columns[0, :7], columns[1, 5:10], columns[2, 20] = np.nan, np.inf, -np.inf
+    found = _density("", columns, ("a", "b", "c"), None, has_labels=False)
+    assert found.n_samples == 500 - 11
+    assert (found.counts.sum(axis=(2, 3)) == 500 - 11).all()
+    there = columns[:, np.isfinite(columns).all(axis=0)]
+    np.testing.assert_array_equal([found.low, found.high], [there.min(axis=1), there.max(axis=1)])
+
+
 def test_many_groups():
     X, model = grouped(k=2, m=14, n=700)
     content = collect(model, X)

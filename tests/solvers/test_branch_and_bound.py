@@ -11,6 +11,7 @@ from cardinality_problems import KINDS, constraints, good_support, matrix, optim
 from princomp import datasets
 from princomp._compiled import loops
 from princomp.certificates import nonnegative_value, verify
+from princomp.certificates.nonnegative import nonnegative_bound
 from princomp.solvers import branch_and_bound, cardinality_bounds
 from princomp.solvers.branch_and_bound import prove
 
@@ -305,3 +306,23 @@ def test_best_nonnegative_vector():
         tried = np.maximum(S @ tried + 10 * tried, 0)
         tried /= np.linalg.norm(tried, axis=0)
     assert np.einsum("ij,ik,kj->j", tried, S, tried).max() == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_negative_covariances_can_only_lower_what_a_nonnegative_vector_has(unit):
+    S = np.array([[2.0, -1.0, 0.0], [-1.0, 1.0, 0.5], [0.0, 0.5, 1.0]])
+    assert nonnegative_bound(S * unit) == pytest.approx(2.0 * unit, rel=1e-12)
+    assert nonnegative_bound(np.abs(S) * unit) == pytest.approx(np.linalg.eigvalsh(np.abs(S))[-1] * unit, rel=1e-12)
+    at_odds = np.array([[1.0, 1.0, -1.0], [1.0, 1.0, 1.0], [-1.0, 1.0, 1.0]])  # raised it would have 1 + sqrt(2)
+    assert nonnegative_bound(at_odds * unit) == pytest.approx(2.0 * unit, rel=1e-12)
+
+
+def test_points_that_no_leaf_uses_are_let_go_of(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((15, 30))
+    S = X.T @ X
+    whole = prove(S, 6, support=range(6))
+    monkeypatch.setattr(branch_and_bound, "POINT_BYTES", 1)
+    found = prove(S, 6, support=range(6))
+    assert verify(S, found)
+    assert found.upper == pytest.approx(whole.upper, rel=1e-12)
+    assert len(found.leaves.points) == len(whole.leaves.points)

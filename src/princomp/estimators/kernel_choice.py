@@ -24,7 +24,7 @@ from princomp._typing import Array
 from princomp.data import Centered, Rows, as_rows, statistics
 from princomp.estimators.checks import check_values
 from princomp.estimators.kernel_fit import Found, Question, choose_approximation, find
-from princomp.estimators.kernel_preimage import Model, check_preimage, feature_map, resolve_preimage, way_back
+from princomp.estimators.kernel_preimage import Model, feature_map, resolve_preimage, way_back
 from princomp.kernels import bandwidth, resolve
 from princomp.kernels.choice import NAMES, WITHOUT_GAMMA
 from princomp.result import run
@@ -73,8 +73,9 @@ def choose(rows: Rows, asked: Question, wish: Wish) -> Chosen:
     problem = hold_out(rows, wish.noise, asked.generator(), asked.names)
     seen = as_rows(problem.seen)
     kernel = resolve(asked.kernel, seen, **asked.kernel_options)
-    check_preimage(wish.preimage, kernel)
-    approximation = choose_approximation(rows, kernel) if asked.approximation == "auto" else asked.approximation
+    approximation = asked.approximation
+    if approximation == "auto":
+        approximation = choose_approximation(rows, kernel, asked.k)
     asked = replace(asked, approximation=approximation)
     paths: dict[int, Array] = {}
 
@@ -172,6 +173,16 @@ def _error(problem: HeldOut, found: Found, z: Array, preimage: str | None) -> fl
     model = Model(features, found.coefficients[:, :k], found.offset[:k], found.mean, found.about, known)
     way = way_back(resolve_preimage(preimage, found.kernel), model, found.kernel, ridge_rows=RIDGE_ROWS)
     return float(np.mean((way(z, problem.noisy)[0] - problem.wanted) ** 2))
+
+
+def in_words(tried: Array, noise: float) -> str:
+    """Say what was chosen, and from how much."""
+    gamma, k, error = tried[int(np.argmin(tried[:, 2]))]
+    what = f"{int(k)} component{'' if k == 1 else 's'}" + ("" if np.isnan(gamma) else f" with gamma {gamma:.3g}")
+    return (
+        f"Of {len(tried)} models tried, {what} restored rows best that were held out: noise of standard deviation "
+        f"{noise:.3g} was added to them, and the mean squared error is {error:.3g}."
+    )
 
 
 def descend(error: Callable[[int], float], most: int) -> int:

@@ -17,6 +17,7 @@ from princomp.estimators.description import (
     usual_description,
     usual_scores,
 )
+from princomp.estimators.kernel_choice import in_words
 from princomp.estimators.kernel_fit import novelty, scores
 
 EIGENVALUES = (
@@ -49,6 +50,7 @@ def describe_kernel(model: Any) -> Description:
         "gamma": model.gamma_,
         "approximation": model.approximation_,
         "rank": _rank(model),
+        "noise": getattr(model, "noise_", None),
     }
     found = usual_description(model, **own)
     table = _table(model)
@@ -59,7 +61,7 @@ def describe_kernel(model: Any) -> Description:
     return replace(
         found,
         summary=_summary(model, found.summary),
-        computation=(_how(model), _ended(model)),
+        computation=(_how(model), *_chosen(model), _ended(model)),
         verdict=verdict,
         assurance=assurance,
         notes=_notes(model),
@@ -140,6 +142,12 @@ def _how(model: Any) -> str:
         return f"{kernel}, between all {count(model.n_samples_)} samples."
     name, rank = model.approximation_, _rank(model)
     return f"{kernel}, by {count(rank or 0)} {WAYS[name]} (approximation “{name}”)."
+
+
+def _chosen(model: Any) -> tuple[str, ...]:
+    """Say what was chosen by held-out rows; model files of older versions do not have it."""
+    tried = getattr(model, "held_out_", None)
+    return () if tried is None else (in_words(tried, model.noise_),)
 
 
 def _ended(model: Any) -> str:

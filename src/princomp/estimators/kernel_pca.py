@@ -77,9 +77,11 @@ class KernelPCA(Estimator):
     approximation : {"auto", "nystroem", "rpcholesky", "fourier"} or None, default "auto"
         None solves exactly, without the matrix in memory if need be. "nystroem" takes some rows as landmarks at random,
         "rpcholesky" by randomly pivoted Cholesky, "fourier" random features of "rbf" and "laplacian". "auto" is exact
-        while the kernel matrix fits into memory, and "rpcholesky" beyond.
+        up to 20,000 rows (5,000 for all components) while the kernel matrix fits into memory, and "rpcholesky" beyond,
+        where that is the difference between a second and a minute; kernels that landmarks prove nothing of are exact.
     rank : int, optional
-        How many landmarks, or Fourier features; max(200, 10 n_components) if not given, and at most n_samples.
+        How many landmarks, or Fourier features; max(720, 10 n_components) if not given, and at most n_samples, or as
+        many as memory allows. Time grows with n_samples times its square.
     landmarks : array of int, or (m, p) array, optional
         Row numbers, or rows, that are the landmarks of "nystroem".
     preimage : {"fixed-point", "ridge"} or None, default None
@@ -218,7 +220,6 @@ class KernelPCA(Estimator):
         asked = self._question(rows, tell, "median" if wish.gamma else self.gamma)
         chosen = choose(statistics.here(rows), asked, wish) if wish.gamma or wish.k else None
         found = find(rows, asked if chosen is None else chosen.asked)
-        check_preimage(self.preimage, found.kernel)
         self._keep(found, rows.dtype, rows.shape[0])
         self.held_out_ = None if chosen is None else chosen.tried
         self.noise_ = None if chosen is None else chosen.noise
@@ -296,7 +297,6 @@ class KernelPCA(Estimator):
         about = middle(rows, self._names)
         seen = (before or begin(rows, asked, about)).and_of(rows)
         found = components(seen, asked)
-        check_preimage(self.preimage, found.kernel)
         examples = (None, 0) if before is None else (self._examples, before.moments.count)
         self._keep(found, rows.dtype, seen.moments.count, seen.moments.scatter)
         self.held_out_ = self.noise_ = None
@@ -325,6 +325,7 @@ class KernelPCA(Estimator):
         if self.approximation is not None:
             check_choice("approximation", self.approximation, ("auto", *APPROXIMATIONS))
         check_count("rank", self.rank, or_none=True)
+        check_preimage(self.preimage, self.kernel)
         if self.landmarks is not None and (self.approximation != "nystroem" or self.rank is not None):
             raise ValueError('landmarks go with approximation="nystroem", and without rank.')
 

@@ -24,7 +24,7 @@ from princomp.solvers.preimage_ridge import Ridge, fit_ridge
 
 PREIMAGES = ("fixed-point", "ridge")
 BEGINNINGS = 1000  # rows of the basis, evenly picked, from which a fixed point may begin
-# Rows, evenly picked, that a regression learns from: of 2000 it takes 3 s, eight times as long of twice as many.
+# Rows, evenly picked, that a regression learns from: 256 columns take 0.4 s of 1000, 2 s of 2000, 16 s of 4000.
 RIDGE_ROWS = 2000
 
 
@@ -37,11 +37,12 @@ def resolve_preimage(asked: str | None, kernel: Kernel | None) -> str:
     return "fixed-point" if isinstance(kernel, Gaussian) else "ridge"
 
 
-def check_preimage(asked: Any, kernel: Kernel | None) -> None:
-    """Refuse a way back that does not go with the kernel."""
+def check_preimage(asked: Any, kernel: Any) -> None:
+    """Refuse a way back that does not go with the kernel, an object or what the user calls it."""
     if asked not in (*PREIMAGES, None):
         raise ValueError(f"preimage must be one of {', '.join(PREIMAGES)}, or None; got {asked!r}.")
-    if asked == "fixed-point" and not isinstance(kernel, Gaussian):
+    named = isinstance(kernel, str) and kernel == "rbf"
+    if asked == "fixed-point" and not (named or isinstance(kernel, Gaussian)):
         raise ValueError('preimage="fixed-point" is for kernel="rbf". Use "ridge" or None.')
 
 
