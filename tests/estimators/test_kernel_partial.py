@@ -102,10 +102,15 @@ def test_the_way_back_starts_from_rows_of_all_batches():
     assert len(model._examples) <= 200
 
 
-def test_fit_begins_anew():
-    model = in_batches([X[:100] + 5]).fit(X)
-    np.testing.assert_array_equal(model.transform(X), KernelPCA(3, **HOW).fit(X).transform(X))
-    with pytest.raises(ValueError, match="was made by fit, which keeps nothing to go on with"):
+def test_fit_begins_anew_and_partial_fit_goes_on():
+    model = in_batches([X[:100] + 5]).fit(X[:200])
+    np.testing.assert_array_equal(model.transform(X), KernelPCA(3, **HOW).fit(X[:200]).transform(X))
+    np.testing.assert_allclose(model.partial_fit(X[200:]).transform(X), in_batches([X]).transform(X), atol=1e-10)
+
+
+def test_a_model_that_was_fitted_otherwise_cannot_go_on():
+    model = KernelPCA(2, approximation="rpcholesky").fit(X).set_params(approximation="fourier")
+    with pytest.raises(ValueError, match="no moments of features to go on with"):
         model.partial_fit(X)
 
 

@@ -14,12 +14,8 @@ import numpy as np
 from princomp._typing import Array
 from princomp.data import Centered, Rows, statistics
 from princomp.data.running import Running
-from princomp.data.wrapped import mapped
-from princomp.estimators.decompose import by_eigh_of_scatter
-from princomp.estimators.kernel_fit import Found, Question, default_rank, of_features
-from princomp.estimators.spectrum import Spectrum
+from princomp.estimators.kernel_fit import Found, Question, default_rank, moments_of, of_moments
 from princomp.kernels import Kernel, resolve
-from princomp.result import Certificate
 from princomp.solvers.feature_maps import Fourier, fourier
 
 ONLY_FOURIER = (
@@ -30,7 +26,7 @@ WIDTH = (
     'partial_fit needs gamma as a number, or None for 1 / n_features: "{}" would be that of the first batch alone. '
     "Take gamma_ of a fit to some of the rows."
 )
-NOT_BEGUN = "This model was made by fit, which keeps nothing to go on with. Begin a new one with partial_fit."
+NOT_BEGUN = "This model has no moments of features to go on with: it was fitted otherwise. Begin a new one."
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ class Seen:
 
     def and_of(self, rows: Rows) -> Seen:
         """Return what is kept of these rows, too."""
-        return replace(self, moments=self.moments.and_of(mapped(rows, self.features, width=self.features.width)))
+        return replace(self, moments=moments_of(self.features, rows, self.moments))
 
 
 def go_on(kernel: Kernel | None, basis: Array | None, about: Array | None, moments: Running | None) -> Seen:
@@ -66,15 +62,7 @@ def begin(rows: Rows, asked: Question, about: Array | None) -> Seen:
 
 def components(seen: Seen, asked: Question) -> Found:
     """Return the components of all rows so far."""
-    moments = seen.moments
-    width, n = seen.features.width, moments.count
-    k = min(asked.k or width, width, n)
-    if moments.total > 0:
-        found = by_eigh_of_scatter(moments.scatter, k, moments.total, asked.tol)
-    else:
-        found = Spectrum("eigh", np.zeros(k), np.eye(width, k), 0.0, Certificate(0.0, asked.tol, "global", True))
-    found = replace(found, count=n, freedom=n - 1.0, centred=True, mean=moments.mean)
-    return of_features(seen.features, found, seen.kernel, "fourier", k=asked.k, trace=float(n))
+    return of_moments(seen.features, seen.moments, seen.kernel, asked)
 
 
 def more_examples(before: Array | None, seen: int, rows: Rows, most: int) -> Array:

@@ -252,10 +252,10 @@ class KernelPCA(Estimator):
     def partial_fit(self) -> Callable[..., Self]:
         """Fit the model to further rows, with approximation="fourier": ``partial_fit(X, y=None)`` returns self.
 
-        Frequencies are drawn at the first call, of at least 2 rows. Of all rows count, mean and scatter matrix of their
-        features are kept, so that after each call the model is that of a fit to all rows so far (with as many features:
-        ``rank`` is not held to the number of rows), whatever the batches. ``gamma`` must be a number or None.
-        `save` and `load` keep what is needed to go on.
+        Frequencies are drawn at the first call, of at least 2 rows, or by `fit`. Of all rows count, mean and scatter
+        matrix of their features are kept, so that after each call the model is that of a fit to all rows so far,
+        whatever the batches (with as many features: ``rank`` is not held to the number of rows). ``gamma`` must be a
+        number or None. `princomp.save` keeps what is needed to go on.
 
         Parameters
         ----------
@@ -298,7 +298,7 @@ class KernelPCA(Estimator):
         seen = (before or begin(rows, asked, about)).and_of(rows)
         found = components(seen, asked)
         examples = (None, 0) if before is None else (self._examples, before.moments.count)
-        self._keep(found, rows.dtype, seen.moments.count, seen.moments.scatter)
+        self._keep(found, rows.dtype, seen.moments.count, more=True)
         self.held_out_ = self.noise_ = None
         self._examples = more_examples(*examples, rows, len(found.coefficients))
 
@@ -329,8 +329,8 @@ class KernelPCA(Estimator):
         if self.landmarks is not None and (self.approximation != "nystroem" or self.rank is not None):
             raise ValueError('landmarks go with approximation="nystroem", and without rank.')
 
-    def _keep(self, found: Found, dtype: Any, n: int, scatter: Array | None = None) -> None:
-        """Derive all attributes: the one place. Of batches, of which more may come, there is the ``scatter`` matrix."""
+    def _keep(self, found: Found, dtype: Any, n: int, *, more: bool = False) -> None:
+        """Derive all attributes: the one place. ``more``: rows may be to come, and components with them."""
         if found.values.max(initial=0.0) > np.finfo(dtype).max:
             raise ValueError(
                 f"An eigenvalue is larger than {dtype} holds: give X as float64, or divide it by a constant."
@@ -346,9 +346,9 @@ class KernelPCA(Estimator):
         self._basis, self._about = found.basis, found.about
         self._coefficients, self._offset = found.coefficients, found.offset
         self._mean, self._mean_square = found.mean, found.mean_square
-        self._scatter = scatter
+        self._scatter = found.scatter
         self._keep_result(found.result)
-        _warn_of(found, asked=scatter is None and isinstance(self.n_components, Integral))
+        _warn_of(found, asked=not more and isinstance(self.n_components, Integral))
 
     # Using the fit
 

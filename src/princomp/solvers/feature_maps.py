@@ -107,7 +107,8 @@ class Fourier:
 
     def __call__(self, block: Any) -> Array:
         """Return the features of rows, (n, 2 m)."""
-        angles = np.asarray(moved(block, self.about).astype(np.float64, copy=False) @ self.frequencies)
+        # In double precision before anything is taken off: an angle may be many times a row.
+        angles = np.asarray(moved(block.astype(np.float64, copy=False), self.about) @ self.frequencies)
         return np.hstack([np.cos(angles), np.sin(angles)]) / np.sqrt(self.frequencies.shape[1])
 
     @property
