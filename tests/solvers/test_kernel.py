@@ -228,6 +228,36 @@ def test_all_components_at_once_are_bounded_by_what_is_measured_of_each(k):
         assert not principal.certify_all(S, swapped[1], swapped[0], 60, **how).holds
 
 
+@pytest.mark.parametrize("count", [2, 8])
+def test_few_components_are_those_of_lapack(count, monkeypatch):
+    """By ARPACK if they are very few; where it misses copies of a value, it is not certified, and LAPACK has its say."""
+    monkeypatch.setattr(kernel, "DENSE", 400)
+    for rows in (X, np.vstack([X[:60]] * 3)):
+        K = KernelMatrix(Gaussian(0.1), rows)
+        found = fit(K, count)
+        assert found.certificate.holds
+        assert found.certificate.scope == "global"
+        every = np.linalg.eigvalsh(projected(Gaussian(0.1), rows))[::-1]
+        np.testing.assert_allclose(found.values, every[:count], rtol=1e-8)
+        assert found.total == pytest.approx(every.sum(), rel=1e-9)
+    ties = KernelMatrix(Gaussian(1e9), X)  # all values are 1
+    np.testing.assert_allclose(fit(ties, count).values, 1.0, rtol=1e-10)
+
+
+def test_what_arpack_gets_wrong_is_found_by_lapack(monkeypatch):
+    monkeypatch.setattr(kernel, "DENSE", 400)
+    K = KernelMatrix(Gaussian(0.1), X)
+    right = fit(K, 3)
+    assert right.result.status.code == "converged"
+    S = K.centred_whole()
+    every, vectors = (array[..., ::-1] for array in np.linalg.eigh(S))
+    for wrong in (None, (every[1:4], vectors[:, 1:4]), (every[:3] * (1 + 1e-4), vectors[:, :3])):
+        monkeypatch.setattr(kernel, "_by_arpack", lambda *_, wrong=wrong: wrong)
+        again = fit(K, 3)
+        assert again.result.status.code == "exact"
+        np.testing.assert_allclose(again.values, right.values, rtol=1e-10)
+
+
 def test_a_large_matrix_is_kept_in_double_precision_from_the_third_pass_on(monkeypatch):
     monkeypatch.setattr(kernel_matrix, "LARGE", 0)
     K = KernelMatrix(Gaussian(0.1), X)

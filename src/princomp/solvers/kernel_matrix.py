@@ -29,7 +29,7 @@ from princomp.kernels import Kernel, some
 # 0.026, 0.038 and 0.038 s; 0.040 with all of K.
 TILE = 320
 KEEP_SHARE = 0.4  # of the memory that is left may go into K
-SMALL = 500  # rows up to which K is kept whole, and single precision is not worth it
+SMALL = 1000  # rows up to which K is kept whole, and single precision is not worth it
 LARGE = 2**24  # entries: from then on to make them once more takes no longer than to get the memory to keep them
 PASSES = 2  # in double precision over a large matrix: more, and it is kept
 # What single precision can hold: diagonal entries, and what centring takes out, in units of what it leaves.
@@ -57,6 +57,7 @@ class KernelMatrix:
 
     def __init__(self, kernel: Kernel, X: Any, about: Array | None = None, *, keep: bool | None = None) -> None:
         self.kernel, self.n, self.entries = kernel, X.shape[0], 0
+        self._at_once = not isinstance(X, np.ndarray)  # products of few sparse rows cost little beside the call
         self.points = kernel.points(X.astype(np.float64, copy=False), about)
         self.psd, self.centred = kernel.psd, kernel.centred
         self.kept = kept_precisions(self.n) if keep is None else BOTH if keep else ()
@@ -113,7 +114,7 @@ class KernelMatrix:
             return self._whole[indices]
         P = some(self.points, indices)
         out = np.empty((len(indices), self.n))
-        parts = _parts(self.n)
+        parts = _parts(self.n, TILE)
 
         def fill(part: slice) -> None:
             out[:, part] = self.kernel.between(P, some(self.points, part))
@@ -204,7 +205,7 @@ class KernelMatrix:
 
         Tiles that must be made are kept in the precisions of ``kept``, if it is not given those of the matrix.
         """
-        parts = _parts(self.n)
+        parts = _parts(self.n, SMALL if self._at_once and self.n <= SMALL else TILE)
         pairs = [(i, j) for a, i in enumerate(parts) for j in parts[: a + 1]]
         there, wanted = self._lower.get(precision), (self._to_keep() if kept is None else kept)
         new: dict[type, Array] = {}
@@ -238,7 +239,7 @@ class GivenMatrix(KernelMatrix):
 
     def __init__(self, K: Array) -> None:
         self.n, self.entries, self.psd, self.centred, self.kept = len(K), 0, False, True, BOTH
-        self._whole, self._lower = K, {}
+        self._whole, self._lower, self._at_once = K, {}, False
 
     @cached_property
     def diagonal(self) -> Array:
@@ -260,8 +261,8 @@ def kept_precisions(n: int) -> Precisions:
     return BOTH if 12.0 * entries <= most else (np.float32,) if 4.0 * entries <= most else ()
 
 
-def _parts(n: int) -> list[slice]:
-    return [slice(begin, min(begin + TILE, n)) for begin in range(0, n, TILE)]
+def _parts(n: int, step: int) -> list[slice]:
+    return [slice(begin, min(begin + step, n)) for begin in range(0, n, step)]
 
 
 def _each(fn: Callable[[Any], None], items: list[Any]) -> None:
