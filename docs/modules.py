@@ -18,4 +18,4 @@ def modules(folder=""):
 
 if __name__ == "__main__":
     for name, said in modules(*sys.argv[1:2]).items():
-        print(f"{name:45} {said}")
+        sys.stdout.write(f"{name:45} {said}\n")
