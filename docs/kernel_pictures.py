@@ -1,5 +1,8 @@
 """The pictures of docs/kernel_pca.md, drawn by make_pictures.py."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 
 
@@ -77,3 +80,12 @@ def swiss_roll(plt):
         axes.scatter(*model.fit_transform(roll.X).T, s=4, c=roll.angle, cmap="viridis")
         axes.set(title=name, xticks=[], yticks=[])
     return figure
+
+
+def mosaic(plt):
+    """Noisy digits, mended by four methods: what examples/kernel_denoising.py draws."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+    from kernel_denoising import compare, draw, images_from
+
+    train, test = images_from(None, 1000, 300, 0)
+    return draw(plt, test, compare(train, test, 0.5, 0))

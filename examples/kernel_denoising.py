@@ -8,13 +8,14 @@ All numbers that a method needs are chosen on training images that it has not le
 """
 
 import argparse
+import warnings
 from itertools import product
 
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 
 from princomp import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture
-from princomp.kernels import bandwidth
 
 HELD_OUT = 0.2  # of the training images
 
@@ -33,7 +34,10 @@ def by_posterior_mean(rows, n_components):
 
 def by_mixture(rows, n_components, n_clusters):
     """A mixture: what each group expects, weighed by how probable the group is."""
-    model = ProbabilisticPCAMixture(n_components, n_clusters=n_clusters, n_init=2, tol=1e-5, random_state=0).fit(rows)
+    model = ProbabilisticPCAMixture(n_components, n_clusters=n_clusters, n_init=1, tol=1e-4, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # one that is not quite there mends as well
+        model.fit(rows)
 
     def mend(noisy):
         scores = model.transform(noisy).reshape(len(noisy), n_clusters, n_components)  # times probabilities already
@@ -42,22 +46,19 @@ def by_mixture(rows, n_components, n_clusters):
     return mend
 
 
-def by_kernel(rows, n_components, gamma):
-    """Kernel PCA: the image whose place in feature space is nearest to the projection there."""
-    return KernelPCA(n_components, gamma=gamma, preimage="fixed-point", random_state=0).fit(rows).denoise
+def kernel_pca(train, noise):
+    """Kernel PCA: the image whose place in feature space is nearest to the projection there. It chooses by itself."""
+    model = KernelPCA("held-out", gamma="held-out", noise=noise, preimage="fixed-point", random_state=0).fit(train)
+    return model.denoise, {"n_components": model.n_components_, "gamma": model.gamma_}
 
 
-def settings(train):
-    """For each method what may be chosen, for images of p pixels."""
-    n, p = train.shape
-    width = bandwidth("median", train)
+def settings(p):
+    """For each other method what may be chosen, for images of p pixels."""
     parts = [max(int(p * share), 1) for share in (0.0625, 0.125, 0.1875, 0.25, 0.375, 0.5)]
-    more = [k for k in (p // 2, p, 2 * p, 3 * p) if k < (1 - HELD_OUT) * n / 2]
     return {
         "PCA": (by_projection, {"n_components": parts}),
-        "probabilistic PCA": (by_posterior_mean, {"n_components": parts}),
-        "mixture": (by_mixture, {"n_components": parts[:4], "n_clusters": [2, 4, 8]}),
-        "kernel PCA": (by_kernel, {"n_components": more, "gamma": [width * factor for factor in (0.5, 1, 2, 4)]}),
+        "probabilistic PCA": (by_posterior_mean, {"n_components": parts, "with_noise": (False, True)}),
+        "mixture": (by_mixture, {"n_components": parts[1::2], "n_clusters": (2, 4, 8), "with_noise": (False, True)}),
     }
 
 
@@ -66,29 +67,34 @@ def error(images, truth):
     return float(np.mean((images - truth) ** 2))
 
 
+def learnt(fit, train, noisy, with_noise=False, **numbers):
+    """Fit to clean images; or to noisy ones, which a model with noise of its own may prefer."""
+    return fit(noisy if with_noise else train, **numbers)
+
+
 def chosen(fit, grid, train, noisy, rng):
-    """Return the numbers, and whether to learn from noisy images, that mend held-out images best."""
+    """Return the numbers with which held-out images are mended best."""
     order = rng.permutation(len(train))
     cut = int(HELD_OUT * len(train))
     held_out, others = order[:cut], order[cut:]
     tried = []
-    for seen, values in product((train, noisy), product(*grid.values())):
+    for values in product(*grid.values()):
         numbers = dict(zip(grid, values, strict=True))
-        mended = fit(seen[others], **numbers)(noisy[held_out])
-        tried.append((error(mended, train[held_out]), numbers, seen is noisy))
-    return min(tried, key=lambda each: each[0])[1:]
+        mend = learnt(fit, train[others], noisy[others], **numbers)
+        tried.append((error(mend(noisy[held_out]), train[held_out]), numbers))
+    return min(tried, key=lambda each: each[0])[1]
 
 
 def compare(train, test, noise, seed):
-    """Return for each method its mended images, and its choice in words; the noisy images first."""
+    """Return for each method its mended images, and what it chose; the noisy images first."""
     rng = np.random.default_rng(seed)
     noisy_train, noisy_test = (images + noise * rng.normal(size=images.shape) for images in (train, test))
-    found = {"noisy": (noisy_test, "")}
-    for name, (fit, grid) in settings(train).items():
-        numbers, with_noise = chosen(fit, grid, train, noisy_train, rng)
-        mend = fit(noisy_train if with_noise else train, **numbers)
-        words = ", ".join(f"{what} {value:.3g}" for what, value in numbers.items())
-        found[name] = mend(noisy_test), f"{words}, learnt from {'noisy' if with_noise else 'clean'} images"
+    found = {"noisy": (noisy_test, {})}
+    for name, (fit, grid) in settings(train.shape[1]).items():
+        numbers = chosen(fit, grid, train, noisy_train, rng)
+        found[name] = learnt(fit, train, noisy_train, **numbers)(noisy_test), numbers
+    denoise, numbers = kernel_pca(train, noise)
+    found["kernel PCA"] = denoise(noisy_test), numbers
     return found
 
 
@@ -103,19 +109,14 @@ def images_from(path, n_train, n_test, seed):
     return [rng.permutation(pool)[:count] for pool, count in zip(pools, (n_train, n_test), strict=True)]
 
 
-def draw(path, rows):
+def draw(plt, test, found):
     """Draw the first digits: as they were, noisy, and mended by each method."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
     from princomp import plots
 
-    figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
-    plots.image_mosaic(rows, most=12, cmap="gray_r", axes=axes)
-    figure.savefig(path, dpi=120)
-    print(f"wrote {path}")
+    figure, axes = plt.subplots(figsize=(8, 3.7), layout="constrained")
+    rows = {"original": test} | {name: images for name, (images, _) in found.items()}
+    plots.image_mosaic(rows, most=12, limits=(-1.5, 1.5), cmap="gray_r", axes=axes)
+    return figure
 
 
 def main():
@@ -133,12 +134,19 @@ def main():
     print(f"{len(train)} images of {train.shape[1]} pixels to learn from, {len(test)} to mend, noise {given.noise:g}")
     found = compare(train, test, given.noise, given.seed)
     errors = {name: error(images, test) for name, (images, _) in found.items()}
-    for name, (_, words) in found.items():
+    for name, (_, numbers) in found.items():
+        words = ", ".join(f"{what}={value:.4g}" for what, value in numbers.items())
         print(f"  {name:18} mean squared error {errors[name]:.4f}   {words}".rstrip())
     best = min(errors, key=errors.get)
     print(f"{best} mends best; PCA has {errors['PCA'] / errors['kernel PCA']:.2f} times the error of kernel PCA")
     if given.picture:
-        draw(given.picture, {"original": test} | {name: images for name, (images, _) in found.items()})
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot as plt
+
+        draw(plt, test, found).savefig(given.picture, dpi=120)
+        print(f"wrote {given.picture}")
 
 
 if __name__ == "__main__":

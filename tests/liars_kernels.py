@@ -293,7 +293,8 @@ def _feature_faults(model, stated, scores):
     root = np.sqrt(stated)
     error = np.sqrt(stated + statements(model, len(stated))[0]) - root
     length = np.maximum(root, error / model.tol)
-    off = np.abs(scores.T @ scores - np.diag(stated)) / np.maximum(np.outer(length, length), np.finfo(float).tiny)
+    least = np.finfo(model.eigenvalues_.dtype).tiny
+    off = np.abs(scores.T @ scores - np.diag(stated)) / np.maximum(np.outer(length, length), least / VARIANCE)
     centre = np.abs(scores.sum(axis=0)) / np.sqrt(len(scores)) / np.where(length > 0, length, 1)
     trials = {
         f"scores have other squares and products than stated, by {off.max():.1e}": off.max() > VARIANCE + u,
@@ -304,6 +305,7 @@ def _feature_faults(model, stated, scores):
 
 def _interval_faults(table, model, stated, ratio):
     u = np.finfo(model.eigenvalues_.dtype).eps / 2
+    least = np.finfo(model.eigenvalues_.dtype).tiny
     true = np.maximum(table.spectrum[: len(stated)], 0)
     found = []
     for what, intervals, values, mine in (
@@ -316,7 +318,7 @@ def _interval_faults(table, model, stated, ratio):
         if np.any(outside > doubt):
             j = int(np.argmax(outside))
             found.append(f"{what} {j + 1} is {values[j]:.16g}, not in [{lower[j]:.16g}, {upper[j]:.16g}]")
-        if np.any(mine * (1 + 2 * u) < lower) or np.any(mine * (1 - 2 * u) > upper):
+        if np.any(mine * (1 + 2 * u) + least < lower) or np.any(mine * (1 - 2 * u) - least > upper):
             found.append(f"a stated {what} is not in its own interval")
     return found
 
@@ -531,7 +533,21 @@ def frequencies(rng):
     }
 
 
-MAKERS = (clouds, ties, constants, duplicates, crumbs, offsets, powers, pairs, graphs, given, landmarks, frequencies)
+MAKERS = (
+    clouds,
+    ties,
+    constants,
+    duplicates,
+    crumbs,
+    offsets,
+    powers,
+    pairs,
+    graphs,
+    given,
+    landmarks,
+    frequencies,
+    rows_beyond_a_thousand,
+)
 
 
 def _problem(make, family, seed, rng):

@@ -81,3 +81,51 @@ class SparsePCA(princomp.SparsePCA):
         self.n_jobs = n_jobs
         self.U_init = U_init
         self.V_init = V_init
+
+
+class KernelPCA(princomp.KernelPCA):
+    """princomp.KernelPCA, exact, with the parameters of sklearn.decomposition.KernelPCA.
+
+    `alpha`, `fit_inverse_transform`, `eigen_solver`, `iterated_power`, `remove_zero_eig`, `copy_X` and `n_jobs` are
+    accepted and ignored: the way back needs no fit of its own, and there is one answer, however it is found.
+    """
+
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        alpha=1.0,
+        fit_inverse_transform=False,
+        eigen_solver="auto",
+        tol=1e-12,  # theirs is 0, which means machine precision
+        max_iter=1000,
+        iterated_power="auto",
+        remove_zero_eig=False,
+        random_state=None,
+        copy_X=True,
+        n_jobs=None,
+    ):
+        super().__init__(
+            n_components,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            kernel_params=kernel_params,
+            approximation=None,
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+        )
+        self.alpha = alpha
+        self.fit_inverse_transform = fit_inverse_transform
+        self.eigen_solver = eigen_solver
+        self.iterated_power = iterated_power
+        self.remove_zero_eig = remove_zero_eig
+        self.copy_X = copy_X
+        self.n_jobs = n_jobs

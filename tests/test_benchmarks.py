@@ -10,6 +10,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(BENCHMARKS.glob("[!_]*.py"))
 HEADERS = {
     "pca.py": "captured / optimum",
+    "kernel.py": "captured / optimum",
     "offsets.py": "scikit-learn default",
     "memmap.py": "peak unshared memory",
     "probabilistic.py": "times ours",

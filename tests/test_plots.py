@@ -269,8 +269,9 @@ def test_images_stand_in_rows_on_one_grey_scale(axes):
 
 
 def test_fewer_images(axes):
-    plots.image_mosaic({"faces": np.arange(90.0).reshape(10, 9)}, most=4, axes=axes)
+    plots.image_mosaic({"faces": np.arange(90.0).reshape(10, 9)}, most=4, limits=(-1.0, 2.0), axes=axes)
     assert axes.images[0].get_array().shape == (3, 15)
+    assert axes.images[0].get_clim() == (-1.0, 2.0)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""scikit-learn's own tests of PCA and SparsePCA, run on ours (through sklearn_names.py). Slow: part of `make soak`.
+"""scikit-learn's own tests of PCA, SparsePCA and KernelPCA, run on ours (by sklearn_names.py). Slow: of `make soak`.
 
-Those of MiniBatchSparsePCA, which has no counterpart here, are left out. At least nine in ten must pass, and each one
-that fails is listed here with its own reason. A test that starts to pass or to fail makes this one fail until the list
+Those of MiniBatchSparsePCA, which has no counterpart here, are left out. At least nine in ten must pass (of KernelPCA
+two in three: two tests that want another answer come four times each), and each one that fails is listed here with its
+own reason. A test that starts to pass or to fail makes this one fail until the list
 is true again.
 """
 
@@ -109,6 +110,27 @@ SPARSE_PCA_FAILURES = {
     "test_initialization[42]": "wants the start back, by max_iter=0; ours takes no start, and one step at least"
 }
 
+NOT_SYMMETRIC = "wants a matrix that is not symmetric to be taken; we refuse it, as half of it is a mistake"
+NOT_PSD = "wants an error where negative eigenvalues would be among those asked for; ours are dropped with a warning"
+WAY_BACK = "wants no inverse_transform without fit_inverse_transform; ours needs no fit of its own"
+KERNEL_PCA_FAILURES = {
+    "test_kernel_pca_invalid_parameters": (
+        "wants fit_inverse_transform of a given matrix to be refused; its random matrix is, because it is not symmetric"
+    ),
+    "test_kernel_pca_sparse[42-csr_matrix]": f"csr_matrix: {WAY_BACK}, and takes scores of sparse data",
+    "test_kernel_pca_sparse[42-csr_array]": f"csr_array: {WAY_BACK}, and takes scores of sparse data",
+    "test_kernel_pca_raise_not_fitted_error": WAY_BACK,
+    "test_remove_zero_eig": "wants no component of rows that are all alike; ours keeps one, of variance 0, and warns",
+    **{
+        f"test_kernel_pca_precomputed_non_symmetric[{solver}]": f"{solver}: {NOT_SYMMETRIC}"
+        for solver in ("auto", "dense", "arpack", "randomized")
+    },
+    **{
+        f"test_precomputed_kernel_not_psd[{solver}]": f"{solver}: {NOT_PSD}"
+        for solver in ("auto", "dense", "arpack", "randomized")
+    },
+}
+
 
 class Suite(NamedTuple):
     """A file of scikit-learn's tests, what to run of it, and what fails."""
@@ -117,6 +139,7 @@ class Suite(NamedTuple):
     chosen: str  # for pytest -k
     failures: dict[str, str]
     by_chance: set[str]
+    least: float = 0.9  # of the tests, that pass
 
 
 SUITES = {
@@ -125,6 +148,7 @@ SUITES = {
     "SparsePCA": Suite(
         "test_sparse_pca", "not MiniBatch and not mini_batch and not early_stopping", SPARSE_PCA_FAILURES, set()
     ),
+    "KernelPCA": Suite("test_kernel_pca", "", KERNEL_PCA_FAILURES, set(), 2 / 3),
 }
 
 
@@ -159,16 +183,16 @@ def suite(request, tmp_path_factory):
 
 @pytest.mark.soak
 def test_nine_in_ten_pass(suite):
-    (module, *_), outcomes = suite
+    (module, *_, least), outcomes = suite
     passed = sum(outcome == "passed" for outcome in outcomes.values())
     failed = sum(outcome == "failed" for outcome in outcomes.values())
     print(f"scikit-learn {sklearn.__version__} {module}.py: {passed} passed, {failed} failed, of {len(outcomes)}")
-    assert passed >= max(0.9 * (passed + failed), 1)
+    assert passed >= max(least * (passed + failed), 1)
 
 
 @pytest.mark.soak
 @pytest.mark.skipif(not sklearn.__version__.startswith(MADE_WITH), reason=f"the list is for scikit-learn {MADE_WITH}")
 def test_each_failure_is_known(suite):
-    (_, _, expected, by_chance), outcomes = suite
+    (_, _, expected, by_chance, _), outcomes = suite
     failed = {name for name, outcome in outcomes.items() if outcome == "failed"}
     assert failed - by_chance == expected.keys() - by_chance

@@ -364,6 +364,7 @@ def image_mosaic(
     *,
     shape: tuple[int, int] | None = None,
     most: int = 10,
+    limits: tuple[float, float] | None = None,
     cmap: str = "gray",
     axes: Axes | None = None,
 ) -> Axes:
@@ -372,12 +373,14 @@ def image_mosaic(
     Parameters
     ----------
     rows : mapping from str to (n, pixels) array-like
-        Images by what they are, each as a row of numbers. All are drawn on the grey scale of the first ones: what is
-        brighter or darker than these is cut off.
+        Images by what they are, each as a row of numbers.
     shape : (int, int), optional
         Height and width of an image; a square if not given.
     most : int, default 10
         Images to draw of each, the first ones.
+    limits : (float, float), optional
+        Numbers at the ends of the grey scale, on which all images are drawn: what lies beyond is cut off. By default
+        the least and the largest of the first images.
     cmap : str, default "gray"
         Colours, as matplotlib names them: "gray_r" draws large numbers black.
     axes : matplotlib Axes, optional
@@ -414,7 +417,8 @@ def image_mosaic(
             top, left = i * (height + 1), j * (width + 1)
             whole[top : top + height, left : left + width] = image.reshape(height, width)
     axes = axes or _new_axes()
-    axes.imshow(whole, cmap=cmap, vmin=first[:count].min(), vmax=first[:count].max(), interpolation="nearest")
+    low, high = (first[:count].min(), first[:count].max()) if limits is None else limits
+    axes.imshow(whole, cmap=cmap, vmin=low, vmax=high, interpolation="nearest")
     axes.set_yticks(np.arange(len(images)) * (height + 1) + (height - 1) / 2, list(images))
     axes.tick_params(length=0)
     axes.set_xticks([])

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 import princomp
 from princomp import KernelPCA, plots
 from princomp.cli.app import cli
-from princomp.data import as_rows
+from princomp.data import as_rows, budget
 from princomp.datasets import make_circles
 from princomp.estimators.description import describe
 from princomp.estimators.kernel_choice import counts, descend, estimated_noise, hold_out
@@ -32,10 +32,36 @@ def test_errors_are_those_of_models_fitted_without_the_rows(noise):
     for gamma, k, error in model.held_out_[::4]:
         one = KernelPCA(int(k), gamma=gamma).fit(problem.seen)
         assert error == pytest.approx(np.mean((one.denoise(problem.noisy) - problem.wanted) ** 2), rel=1e-4)
+    for gamma in np.unique(model.held_out_[:, 0]):
+        path = model.held_out_[model.held_out_[:, 0] == gamma]
+        assert (np.diff(path[:, 1]) > 0).all()
+        # It goes on three further, and no farther, unless there are no more components.
+        assert len(path) - 1 - path[:, 2].argmin() == 3 or path[-1, 1] == 191
     best = model.held_out_[model.held_out_[:, 2].argmin()]
     assert (model.gamma_, model.n_components_) == (best[0], best[1])
     assert model.n_samples_ == 240
     assert model.noise_ == (problem.noise if noise is None else noise)
+
+
+@pytest.mark.parametrize("fit", ["nystroem", "fourier"])
+def test_errors_of_a_regression_are_those_with_the_rows_it_would_have(fit):
+    how = {"kernel": "laplacian", "gamma": 0.05, "approximation": fit, "rank": 40, "preimage": "ridge"}
+    model = KernelPCA("held-out", noise=0.2, random_state=0, **how).fit(X)
+    problem = hold_out(as_rows(X), 0.2, model._generator())
+    for _, k, error in model.held_out_[::3]:
+        one = KernelPCA(int(k), random_state=0, **how).fit(problem.seen)
+        assert len(one._examples) == 192
+        assert error == pytest.approx(np.mean((one.denoise(problem.noisy) - problem.wanted) ** 2), rel=1e-6)
+
+
+def test_rows_that_would_be_too_many_are_not_taken_for_few(monkeypatch):
+    """What is exact for some of the rows is not for all: the choice is made among models like the one to be fitted."""
+    monkeypatch.setattr("princomp.estimators.kernel_choice.ROWS", 50)
+    rows = np.random.default_rng(0).normal(size=(700, 3))
+    with budget.limited(3_000_000):
+        model = KernelPCA("held-out", gamma=0.1, rank=10, noise=0.5, random_state=0).fit(rows)
+    assert model.approximation_ == "rpcholesky"
+    assert model.held_out_[-1, 1] <= 10
 
 
 @pytest.mark.parametrize("how", FITS, ids=lambda how: str(how["approximation"]))

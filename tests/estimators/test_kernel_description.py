@@ -40,6 +40,15 @@ def test_a_width_that_was_found_is_told():
     assert describe(model).facts["gamma"] == model.gamma_
 
 
+def test_a_choice_on_held_out_rows_is_told():
+    model = KernelPCA("held-out", gamma=2.0, noise=0.1, random_state=0).fit(X)
+    found = describe(model)
+    tried = len(model.held_out_)
+    assert found.computation[1].startswith(f"Of {tried} models tried, {model.n_components_} components with gamma 2 ")
+    assert found.facts["noise"] == 0.1
+    assert "noise" not in said().facts
+
+
 def test_landmarks_tell_how_large_shares_can_be():
     exact, model = KernelPCA(3, gamma=2.0).fit(X), KernelPCA(3, gamma=2.0, **LANDMARKS).fit(X)
     found = describe(model)
@@ -170,4 +179,11 @@ def test_a_gamma_that_is_none(gamma, tmp_path):
     (tmp_path / "data.csv").write_text("a,b\n1,2\n3,4\n")
     done = command("fit", tmp_path / "data.csv", "--method", "kernel", "--gamma", gamma)
     assert done.returncode == 2
-    assert f"'{gamma}' is neither a number of at least 0, nor one of scale, median." in done.stderr
+    assert f"'{gamma}' is neither a number of at least 0, nor one of scale, median, held-out." in done.stderr
+
+
+def test_spaces_of_a_page_are_plain_ones_on_a_terminal(capsys):
+    from princomp.cli.show import tell
+
+    tell("24\xa0% of 10\u202f000 samples")
+    assert capsys.readouterr().out == "24 % of 10 000 samples\n"

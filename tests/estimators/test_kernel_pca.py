@@ -342,6 +342,21 @@ def test_what_no_straight_line_tells_apart(name, seed):
     assert curved > 0.98
 
 
+def test_auto_is_exact_where_that_takes_seconds():
+    from princomp.data import as_rows
+    from princomp.estimators.kernel_fit import choose_approximation
+    from princomp.kernels import Gaussian, Sigmoid
+
+    def chosen(n, k, kernel=Gaussian(1.0)):
+        return choose_approximation(as_rows(np.zeros((n, 1))), kernel, k)
+
+    assert chosen(20_000, 10) is None
+    assert chosen(20_001, 10) == "rpcholesky"
+    assert chosen(5_000, None) is None
+    assert chosen(5_001, None) == chosen(6_000, 1_000) == "rpcholesky"
+    assert chosen(30_000, 10, Sigmoid(1.0)) is None
+
+
 # --- edges --------------------------------------------------------------------------------------
 
 DUPLICATES = np.repeat(X[:20], 4, axis=0)
@@ -526,7 +541,7 @@ def test_a_function_that_gives_no_numbers_is_refused():
 
 
 def test_the_iteration_for_many_rows_calls_back_and_goes_on_from_its_checkpoint(tmp_path):
-    rows = np.random.default_rng(0).normal(size=(600, 5))
+    rows = np.random.default_rng(0).normal(size=(1100, 5))
     seen = []
     expected = KernelPCA(
         3, gamma=0.1, random_state=0, tol=1e-9, callback=lambda state: seen.append(state.residual)

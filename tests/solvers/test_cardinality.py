@@ -51,7 +51,7 @@ def solve(S, counts, *, k=1, units=None, kind="schur", way="matrix", start=None,
         values, vectors = np.linalg.eigh(S)
         scatter = Data((vectors * np.sqrt(np.maximum(values, 0))).T)
     counts = counts if isinstance(counts, float) else np.broadcast_to(counts, k)
-    how = {"counts": counts, "k": k, "units": units or plain(p), "kind": kind} | how
+    how = {"counts": counts, "k": k, "units": units or plain(p), "deflation": kind} | how
     return partial(solver.cardinality, scatter, **how), solver.start(p) if start is None else start
 
 

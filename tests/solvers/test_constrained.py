@@ -24,7 +24,7 @@ def product(S):
 def fit(S, bounds, *, kind="schur", tol=1e-9, starts=4):
     scatter, bounds = Matrix(S) if isinstance(S, np.ndarray) else S, np.asarray(bounds, dtype=float)
     return run(
-        lambda value: solver.constrained(scatter, value, bounds=bounds, tol=tol, kind=kind, starts=starts),
+        lambda value: solver.constrained(scatter, value, bounds=bounds, tol=tol, deflation=kind, starts=starts),
         solver.start(scatter.features),
         tol=tol,
         max_iter=5000,
@@ -149,7 +149,7 @@ def test_no_generic_solver_finds_more(seed, p, bound):
 def test_the_objective_never_rises_and_is_that_of_the_answer(kind):
     S = load_pitprops().correlation
     bounds = np.array([2.4, 1.5, 1.7, 1.2])
-    solve = solver.constrained(Matrix(S), solver.start(13), bounds=bounds, tol=1e-8, kind=kind)
+    solve = solver.constrained(Matrix(S), solver.start(13), bounds=bounds, tol=1e-8, deflation=kind)
     states = list(solve)
     objectives = [state.objective for state in states]
     assert (np.diff(objectives) <= 1e-13 * 13).all()

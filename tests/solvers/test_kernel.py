@@ -203,6 +203,74 @@ def test_the_certificate_is_that_of_products_with_the_matrix(keep):
     np.testing.assert_allclose(found.values, both.values, rtol=1e-12)
 
 
+@every_kernel
+def test_all_components_at_once_are_bounded_by_what_is_measured_of_each(k):
+    """A bound, in a fifth of the time: it is no less than the slow measure, and turns down what that turns down."""
+    K = KernelMatrix(k, X)
+    S = K.centred_whole()
+    every, vectors = (array[..., ::-1] for array in np.linalg.eigh(S))
+    floor = float(principal.floor_of_matrix(N, every)[0])
+    for count in (60, int((every > floor).sum())):
+        how = {"tol": 1e-6, "floor": floor}
+        bound = principal.certify_all(S, vectors, every, count, **how)
+        measured = principal.images_by_product(K.centred_product, vectors[:, :count])
+        slow = principal.certify(vectors[:, :count], every[:count], measured, tol=1e-6, floor=np.full(count, floor))
+        assert bound.holds
+        assert (slow.details["residuals"] <= bound.details["residuals"] + 1e-15).all()
+        for column, off in ((0, 1e-3), (count - 1, 1e-3)):
+            turned = vectors.copy()
+            turned[:, column] += off * vectors[:, (column + 1) % N]
+            assert not principal.certify_all(S, turned, every, count, **how).holds
+        wrong = every.copy()
+        wrong[2] *= 1 + 1e-4
+        assert not principal.certify_all(S, vectors, wrong, count, **how).holds
+        swapped = np.roll(every, -10), np.roll(vectors, -10, axis=1)
+        assert not principal.certify_all(S, swapped[1], swapped[0], 60, **how).holds
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_few_components_are_those_of_lapack(count, monkeypatch):
+    """By ARPACK if they are very few; where it misses copies of a value, it is not certified, and LAPACK has its say."""
+    monkeypatch.setattr(kernel, "DENSE", 400)
+    for rows in (X, np.vstack([X[:60]] * 3)):
+        K = KernelMatrix(Gaussian(0.1), rows)
+        found = fit(K, count)
+        assert found.certificate.holds
+        assert found.certificate.scope == "global"
+        every = np.linalg.eigvalsh(projected(Gaussian(0.1), rows))[::-1]
+        np.testing.assert_allclose(found.values, every[:count], rtol=1e-8)
+        assert found.total == pytest.approx(every.sum(), rel=1e-9)
+    ties = KernelMatrix(Gaussian(1e9), X)  # all values are 1
+    np.testing.assert_allclose(fit(ties, count).values, 1.0, rtol=1e-10)
+
+
+def test_what_arpack_gets_wrong_is_found_by_lapack(monkeypatch):
+    monkeypatch.setattr(kernel, "DENSE", 400)
+    K = KernelMatrix(Gaussian(0.1), X)
+    right = fit(K, 3)
+    assert right.result.status.code == "converged"
+    S = K.centred_whole()
+    every, vectors = (array[..., ::-1] for array in np.linalg.eigh(S))
+    for wrong in (None, (every[1:4], vectors[:, 1:4]), (every[:3] * (1 + 1e-4), vectors[:, :3])):
+        monkeypatch.setattr(kernel, "_by_arpack", lambda *_, wrong=wrong: wrong)
+        again = fit(K, 3)
+        assert again.result.status.code == "exact"
+        np.testing.assert_allclose(again.values, right.values, rtol=1e-10)
+
+
+def test_a_large_matrix_is_kept_in_double_precision_from_the_third_pass_on(monkeypatch):
+    monkeypatch.setattr(kernel_matrix, "LARGE", 0)
+    K = KernelMatrix(Gaussian(0.1), X)
+    for _ in range(5):
+        K.product_in_single(V)
+    assert K.entries == ONE_PASS
+    assert set(K._lower) == {np.float32}
+    for _ in range(5):
+        np.testing.assert_allclose(K.product(V), Gaussian(0.1).evaluate(X) @ V, atol=1e-11)
+    assert K.entries == 3 * ONE_PASS
+    assert set(K._lower) == {np.float32, np.float64}
+
+
 def test_a_matrix_of_tiles_takes_memory_for_a_few_columns_only():
     K = KernelMatrix(Gaussian(0.1), X, keep=False)
     found = fit(K, 4)

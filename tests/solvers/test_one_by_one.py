@@ -28,7 +28,7 @@ def start():
 
 @pytest.mark.parametrize("kind", ["schur", "projection", "generalised", "hotelling"])
 def test_eigenvectors_leave_principal_components(kind):
-    states = list(one_by_one.one_by_one(Matrix(S), start(), eigenvector, k=K, kind=kind))
+    states = list(one_by_one.one_by_one(Matrix(S), start(), eigenvector, k=K, deflation=kind))
     values, V = np.linalg.eigh(S)
     last = states[-1]
     np.testing.assert_allclose(last.value["captured"], values[::-1][:K], rtol=1e-12)
@@ -44,12 +44,12 @@ def test_the_residual_is_the_largest_once_the_last_component_can_tell_its_own():
         v = np.linalg.eigh(A.matrix)[1][:, -1]
         return one_by_one.finished(A, value, v, 1.0, next(residuals), {}), 0.0, 0.0
 
-    states = one_by_one.one_by_one(Matrix(S), one_by_one.start(len(S), {}), found, k=3, kind="schur")
+    states = one_by_one.one_by_one(Matrix(S), one_by_one.start(len(S), {}), found, k=3, deflation="schur")
     assert [state.residual for state in states] == [np.inf, np.inf, 1e-2]
 
 
 def test_what_is_not_begun_is_zero_and_what_is_under_way_is_shown():
-    first, *_, last = one_by_one.one_by_one(Matrix(S), start(), eigenvector, k=K, kind="schur")
+    first, *_, last = one_by_one.one_by_one(Matrix(S), start(), eigenvector, k=K, deflation="schur")
     under_way = np.eye(len(S))[2]
     V = one_by_one.components(first.value, 3, under_way)
     assert (np.column_stack([under_way, np.zeros((len(S), 2))]) == V).all()
@@ -58,7 +58,7 @@ def test_what_is_not_begun_is_zero_and_what_is_under_way_is_shown():
 
 
 def test_any_state_can_be_continued_to_the_same_answer():
-    solver = partial(one_by_one.one_by_one, Matrix(S), step=eigenvector, k=K, kind="schur")
+    solver = partial(one_by_one.one_by_one, Matrix(S), step=eigenvector, k=K, deflation="schur")
     states = list(solver(start()))
     for state in states[:-1]:
         *_, last = solver(state.value)

@@ -112,6 +112,15 @@ def test_no_answer_is_worse_than_any_example(start):
     assert residuals.max() <= preimage.TOL
 
 
+def test_a_start_on_the_lower_of_two_hills_ends_on_the_higher_one():
+    kernel, two = Gaussian(1.0), np.array([[0.0], [10.0]])
+    f = Radial(kernel, kernel.points(two), np.array([[1.0, 0.5]]))
+    assert ascend(f, np.array([[9.5]]), 2.0, tol=1e-8, most=100).points[0, 0] == pytest.approx(10.0)
+    found, residuals = preimages(f, 1.0, np.array([[9.5]]), (two[:1], np.ones(1)))
+    assert found[0, 0] == pytest.approx(0.0, abs=1e-6)
+    assert residuals[0] <= preimage.TOL
+
+
 def test_examples_know_their_values():
     scores, offsets, z = MIXED[:, :4], MIXED[:, 4], START[:5] @ np.ones((3, 4))
     rows, values = Examples(START, scores, offsets).best(z)

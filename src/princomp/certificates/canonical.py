@@ -21,7 +21,7 @@ FARTHEST = 10.0  # that a row may be shortened by in a step; rows are about as l
 SHRINKAGE = 1e-4  # of the covariances, divided by n - 1: they are singular where there are more features than samples
 # The multiplier of the tangent space.
 MAX_BACKTRACKS = 40
-ROUNDING = 1e-14
+DIGITS_OF_STEP = 1e-14  # of D, and of the dual, relatively: what is smaller is rounding
 NEWTON_STEPS = 50
 NEWTON_TOL = 1e-12
 REGULARISATION = (0.2, 0.1, 1e-11)
@@ -149,7 +149,7 @@ def _newton(side: Side, A: Array, gradient: Array) -> Array:
     least_goal, spread = NEWTON_TOL * max(float(np.linalg.norm(A)), 1.0), t * float(np.sqrt(np.trace(gram)))
     for _ in range(NEWTON_STEPS):
         size = float(np.linalg.norm(E))
-        goal = max(least_goal, ROUNDING * spread * float(np.linalg.norm(L @ basis)))  # the digits that D has
+        goal = max(least_goal, DIGITS_OF_STEP * spread * float(np.linalg.norm(L @ basis)))  # the digits that D has
         if size <= goal:
             break
         width = 1e-7 * (1 + float(np.abs(L).max()))
@@ -159,7 +159,7 @@ def _newton(side: Side, A: Array, gradient: Array) -> Array:
         fall, a = float(E @ direction), 1.0
         for _ in range(MAX_BACKTRACKS):
             D, E, new = trial(L + a * direction)
-            if new <= dual + ARMIJO * a * fall + ROUNDING * abs(dual):
+            if new <= dual + ARMIJO * a * fall + DIGITS_OF_STEP * abs(dual):
                 break
             a /= 2
         L, dual = L + a * direction, new

@@ -23,6 +23,9 @@ LEFT_OUT = 0.1  # how much larger than the last one kept what was left out may b
 # Random vectors at a time: of dense data, more need fewer products, each of which costs more than that saves; products
 # with sparse data cost no more for eight.
 BLOCK, SPARSE_BLOCK = 4, 8
+# Directions left out up to which one product with all of them tells exactly: fits of 2000 x 20 to 200 000 x 60 took
+# 0.82 to 0.9 times as long as by Lanczos iteration, which sees most of them, too; 20 000 x 100 with 90 left out 1.05.
+ALL_AT_ONCE = 64
 STEPS = 30  # more than any bound of LEFT_OUT takes
 LOST = 1e-10  # of a column, when the rest is taken away: no digits of it are left
 ROUGH_ERROR = 5e-6  # of a product in single precision, relative to the leading value
@@ -119,7 +122,7 @@ def _lanczos(
 ) -> LeftOut:
     """Multiply until something above ``limit`` is found, or is known not to be there."""
     p, room = len(V), len(V) - V.shape[1]
-    b = min(block, room)
+    b = room if room <= ALL_AT_ONCE else block
     basis, projected = np.zeros((p, 0)), np.zeros((0, 0))
     Q = _orthonormal(rng.standard_normal((p, b)), V, basis)
     for step in range(1, STEPS + 1):

@@ -25,13 +25,13 @@ from typing import Any, Literal
 import numpy as np
 
 from princomp._typing import Array
-from princomp.certificates.left_out import LeftOut, Operator, probe
+from princomp.certificates.left_out import LeftOut, Operator, left_out_of_values, probe
 from princomp.data import Centered, as_rows, statistics
 from princomp.result import Certificate
 
 # Rounding, in units of eps and of the square root of the longer side: several times the largest error seen on random,
 # graded and tied matrices of sides 5 to 3000, by products with X and by a matrix.
-ROUNDING = 4.0
+DATA_ROUNDING = 4.0
 MATRIX_ROUNDING = 12.0
 NOTHING_KNOWN = 1e200  # a floor as high as this, in units in which data spread by about 1, need not be higher
 
@@ -128,7 +128,7 @@ def floor_of_data(X: Centered, values: Array) -> Array:
     number itself: that counts from offsets of 1e10 on.
     """
     largest = np.sqrt(max(X.shape) * max(values.max(initial=0.0), 0.0)) + np.sqrt(taken_off(X))
-    distance = ROUNDING * np.finfo(float).eps * largest
+    distance = DATA_ROUNDING * np.finfo(float).eps * largest
     floor: Array = 2 * np.sqrt(np.maximum(values, 0.0)) * distance + distance**2
     if X.mean is not None:
         numbers = np.finfo(float)
@@ -190,6 +190,39 @@ def certify(
     }
     certificate = Certificate(residual, tol, "local", None, details)
     return certificate if left_out is None else and_dominance(certificate, values, left_out)
+
+
+def certify_all(S: Array, V: Array, values: Array, k: int, *, tol: float, floor: float) -> Certificate:
+    """Certify the first k of *all* eigenvectors V (n, n) of a matrix S, with eigenvalues ``values`` (n,), descending.
+
+    What `certify` measures is bounded here, in a fifth of the time. With E = S - V diag(values) V', D = V'V - I, d a
+    column of it, and L the largest value in magnitude, the residual S v - v l of a component is not longer than
+    (|E| + L |d|)(1 + |D|), by Frobenius norms; with that go the four numbers of a component.
+    """
+    known = np.maximum(values[:k], floor / tol if tol > 0 else floor)
+    known = np.where(known > 0, known, 1.0)
+    V = np.ascontiguousarray(V)
+    apart = V.T @ V
+    apart[np.diag_indices_from(apart)] -= 1.0
+    orthonormality, columns = float(np.abs(apart).max()), np.linalg.norm(apart, axis=0)
+    rest, root = S.copy(), np.sqrt(np.abs(values))
+    for sign, kept in ((-1.0, values > 0), (1.0, values < 0)):
+        if kept.any():
+            half = V[:, kept] * root[kept]
+            rest += sign * (half @ half.T)
+    largest, longer = float(np.abs(values).max(initial=0.0)), 1 + float(np.linalg.norm(columns))
+    length = (float(np.linalg.norm(rest)) + largest * columns[:k]) * longer
+    related = (length + values[:k] * columns[:k]) / np.sqrt(known * known.min(initial=np.inf))
+    residuals = np.maximum(length / known, related)
+    details = {
+        "residuals": residuals,
+        "floor": np.full(k, floor),
+        "error": length + floor,
+        "known": np.divide(floor, values[:k], out=np.full(k, np.inf), where=values[:k] > floor),
+    }
+    residual = max(float(residuals.max(initial=0.0)), orthonormality)
+    certificate = Certificate(residual, tol, "local", None, details)
+    return and_dominance(certificate, values[:k], left_out_of_values(values[k:]))
 
 
 def and_dominance(certificate: Certificate, values: Array, left_out: LeftOut) -> Certificate:

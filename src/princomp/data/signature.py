@@ -20,7 +20,7 @@ EPS = float(np.finfo(np.float64).eps)
 # Of sqrt(n * squares), which bounds a sum of n products by Cauchy and Schwarz: what rounding may change. Sums in
 # different orders were seen to differ by 4e-16 of it at most (n from 7 to 10 million, p from 1 to 4000, blocks of one
 # to all rows, dense and sparse, offsets up to 1e8, sorted columns).
-ROUNDING = 1e-12
+SUM_ROUNDING = 1e-12
 
 
 # Weights of 0.5 to 1.5 with random signs: real numbers, so that changes do not cancel as signs let them.
@@ -73,17 +73,17 @@ class Signature:
 
         ``squares`` are by column, or one number, the sum over all columns, and ``mean`` is in the same units.
 
-        Rounding in other orders of summation (other blocks, threads, machines) is within `ROUNDING` of the largest
+        Rounding in other orders of summation (other blocks, threads, machines) is within `SUM_ROUNDING` of the largest
         that the sum can be. The mean itself is a rounded number, whose last digit counts once for each unit of weight.
-        A cell that changes by more than about ``ROUNDING * n`` standard deviations of its column is seen.
+        A cell that changes by more than about ``SUM_ROUNDING * n`` standard deviations of its column is seen.
         """
         largest = np.sqrt(n * np.maximum(squares, 0.0))
-        return cls(sums, ROUNDING * largest + max(abs(total_weight(n)), 1.0) * _last_digits(mean))
+        return cls(sums, SUM_ROUNDING * largest + max(abs(total_weight(n)), 1.0) * _last_digits(mean))
 
     @classmethod
     def of_mean(cls, mean: Array, squares: Any, n: int) -> Signature:
         """Return the signature that is the mean itself: `about` does not see a column that is moved as a whole."""
-        return cls(mean, ROUNDING * np.sqrt(np.maximum(squares, 0.0) / n) + _last_digits(mean))
+        return cls(mean, SUM_ROUNDING * np.sqrt(np.maximum(squares, 0.0) / n) + _last_digits(mean))
 
     def times(self, factor: Any) -> Signature:
         """Return the signature of the data with columns multiplied by a positive ``factor``."""

@@ -24,7 +24,7 @@ from princomp._typing import Array
 from princomp.data import Centered, Rows, as_rows, statistics
 from princomp.estimators.checks import check_values
 from princomp.estimators.kernel_fit import Found, Question, choose_approximation, find
-from princomp.estimators.kernel_preimage import Model, check_preimage, feature_map, resolve_preimage, way_back
+from princomp.estimators.kernel_preimage import Model, feature_map, resolve_preimage, way_back
 from princomp.kernels import bandwidth, resolve
 from princomp.kernels.choice import NAMES, WITHOUT_GAMMA
 from princomp.result import run
@@ -73,8 +73,9 @@ def choose(rows: Rows, asked: Question, wish: Wish) -> Chosen:
     problem = hold_out(rows, wish.noise, asked.generator(), asked.names)
     seen = as_rows(problem.seen)
     kernel = resolve(asked.kernel, seen, **asked.kernel_options)
-    check_preimage(wish.preimage, kernel)
-    approximation = choose_approximation(rows, kernel) if asked.approximation == "auto" else asked.approximation
+    approximation = asked.approximation
+    if approximation == "auto":
+        approximation = choose_approximation(rows, kernel, asked.k)
     asked = replace(asked, approximation=approximation)
     paths: dict[int, Array] = {}
 

@@ -50,6 +50,7 @@ def describe_kernel(model: Any) -> Description:
         "gamma": model.gamma_,
         "approximation": model.approximation_,
         "rank": _rank(model),
+        "noise": getattr(model, "noise_", None),
     }
     found = usual_description(model, **own)
     table = _table(model)

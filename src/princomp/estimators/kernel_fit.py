@@ -22,7 +22,8 @@ from princomp.kernels.base import dense
 from princomp.result import Certificate, Result, Status
 from princomp.solvers import kernel as exact
 from princomp.solvers.feature_maps import Columns, Fourier, Nystroem, fourier, intervals, nystroem
-from princomp.solvers.kernel_matrix import KEEP_SHARE, GivenMatrix, KernelMatrix, require_whole
+from princomp.solvers.kernel import MANY
+from princomp.solvers.kernel_matrix import KEEP_SHARE, GivenMatrix, KernelMatrix, kept_precisions, require_whole
 from princomp.solvers.landmarks import Fixed, PivotedCholesky, Selector, Uniform
 from princomp.solvers.signs import signs
 
@@ -34,6 +35,11 @@ LEAST_RANK, RANK = 720, 10
 RANK_BYTES = 48.0  # for each pair of landmarks, or features: matrices of that size
 # Landmarks are chosen among these many rows at the most, evenly picked, so that the choice takes bounded memory.
 SAMPLE_ROWS, SAMPLE_BYTES = 30_000, 2**28
+# Rows up to which "auto" is exact, for few components, and for all: ten components of 20,000 and of 40,000 rows of 20
+# take 8 and 36 s on one core, all of 5,000 take 25 s; landmarks 1 to 2 s.
+EXACT_ROWS, ALL_ROWS = 20_000, 5_000
+# Of the cells of rows that stay sparse: products of sparse rows take as long as those of full ones from 0.1 on.
+SPARSE = 0.1
 ASYMMETRY = 1e-8  # of the largest entry: more is no rounding
 
 
@@ -81,25 +87,31 @@ def find(rows: Rows, asked: Question) -> Found:
     rows = statistics.here(rows)
     about = _middle(rows, asked.names)
     kernel = resolve(asked.kernel, rows, **asked.kernel_options)
-    approximation = choose_approximation(rows, kernel) if asked.approximation == "auto" else asked.approximation
+    approximation = asked.approximation
+    if approximation == "auto":
+        approximation = choose_approximation(rows, kernel, asked.k)
     if approximation is None:
         return _exact(rows, kernel, about, asked)
     return _by_features(rows, kernel, about, approximation, asked)
 
 
-def choose_approximation(rows: Rows, kernel: Kernel) -> str | None:
-    """Return the approximation that ``"auto"`` means.
+def choose_approximation(rows: Rows, kernel: Kernel, k: int | None) -> str | None:
+    """Return the approximation that ``"auto"`` means, for k components, or all.
 
     =====================================================  ============  ===========================================
     data (n, p)                                            means         because
     =====================================================  ============  ===========================================
-    8 n^2 bytes are 0.4 of the memory left, or less        None          the matrix is kept, each product is quick
+    n at most 20,000, or 5,000 for all components or more  None          some seconds, where the matrix fits into
+    than n / 8                                                           0.4 of the memory left
     a kernel not positive semidefinite, or not of two      None          landmarks would prove nothing, or have no
     rows alone                                                           meaning (refused if memory is too small)
-    otherwise, and data on workers                         "rpcholesky"  intervals tell how close it comes
+    otherwise, and data on workers                         "rpcholesky"  about a second, where the exact way takes a
+                                                                         minute; intervals tell how close it comes
     =====================================================  ============  ===========================================
     """
-    fits = rows.local and 8.0 * rows.shape[0] ** 2 <= KEEP_SHARE * budget.available_bytes()
+    n = rows.shape[0]
+    few = k is not None and k <= MANY * n
+    fits = rows.local and n <= (EXACT_ROWS if few else ALL_ROWS) and bool(kept_precisions(n))
     return None if fits or not kernel.psd or not kernel.centred else "rpcholesky"
 
 
@@ -119,14 +131,21 @@ def _middle(rows: Rows, names: Any) -> Array | None:
 
 def _exact(rows: Rows, kernel: Kernel, about: Array | None, asked: Question) -> Found:
     """Solve the eigenproblem of the kernel matrix itself."""
+    if exact.takes_whole(rows.shape[0], asked.k, psd=kernel.psd):
+        require_whole(rows.shape[0], _instead(kernel))
+    X = _training(rows)
+    K = KernelMatrix(kernel.on(X), X, about)
+    return replace(_of_spectrum(K, asked), kernel=kernel, basis=dense(X), about=about)
+
+
+def _training(rows: Rows) -> Any:
+    """Return all rows, (n, p), as an array, or as CSR if most of their cells are 0."""
     n, p = rows.shape
-    if exact.takes_whole(n, asked.k, psd=kernel.psd):
-        require_whole(n, _instead(kernel))
     budget.require(16.0 * n * p, f"A copy of the {n} x {p} data", 'Use approximation="rpcholesky".')
-    X = statistics.whole(Centered(rows), 'Use approximation="rpcholesky".')
-    trained = kernel.on(X)
-    K = KernelMatrix(trained, X, about)
-    return replace(_of_spectrum(K, asked), kernel=kernel, basis=X, about=about)
+    if rows.sparse and rows.local:
+        X = rows.map(itself, width=p, dtype=np.float64, sparse=True)
+        return X if X.nnz <= SPARSE * n * p else X.toarray()
+    return statistics.whole(Centered(rows), 'Use approximation="rpcholesky".')
 
 
 def _instead(kernel: Kernel) -> str:

@@ -75,9 +75,11 @@ class KernelPCA(Estimator):
     approximation : {"auto", "nystroem", "rpcholesky", "fourier"} or None, default "auto"
         None solves exactly, without the matrix in memory if need be. "nystroem" takes some rows as landmarks at random,
         "rpcholesky" by randomly pivoted Cholesky, "fourier" random features of "rbf" and "laplacian". "auto" is exact
-        while the kernel matrix fits into memory, and "rpcholesky" beyond.
+        up to 20,000 rows (5,000 for all components) while the kernel matrix fits into memory, and "rpcholesky" beyond,
+        where that is the difference between a second and a minute; kernels that landmarks prove nothing of are exact.
     rank : int, optional
-        How many landmarks, or Fourier features; max(200, 10 n_components) if not given, and at most n_samples.
+        How many landmarks, or Fourier features; max(720, 10 n_components) if not given, and at most n_samples, or as
+        many as memory allows. Time grows with n_samples times its square.
     landmarks : array of int, or (m, p) array, optional
         Row numbers, or rows, that are the landmarks of "nystroem".
     preimage : {"fixed-point", "ridge"} or None, default None
@@ -233,7 +235,6 @@ class KernelPCA(Estimator):
         )
         chosen = choose(statistics.here(rows), asked, wish) if wish.gamma or wish.k else None
         found = find(rows, asked if chosen is None else chosen.asked)
-        check_preimage(self.preimage, found.kernel)
         self._keep(found, rows)
         self.held_out_ = None if chosen is None else chosen.tried
         self.noise_ = None if chosen is None else chosen.noise
@@ -250,6 +251,7 @@ class KernelPCA(Estimator):
         if self.approximation is not None:
             check_choice("approximation", self.approximation, ("auto", *APPROXIMATIONS))
         check_count("rank", self.rank, or_none=True)
+        check_preimage(self.preimage, self.kernel)
         if self.landmarks is not None and (self.approximation != "nystroem" or self.rank is not None):
             raise ValueError('landmarks go with approximation="nystroem", and without rank.')
 
@@ -440,15 +442,17 @@ def _is_held_out(value: Any) -> bool:
 def _warn_of(found: Found, *, asked: bool) -> None:
     """Warn of what makes the answer less than the user expects; one warning at the most."""
     rank, k = int((found.values > 0).sum()), len(found.values)
+    surprising = found.kernel is None or isinstance(found.kernel, Function)  # the other kernels say so in their docs
+    dropped = ""
+    if surprising and (found.negative or 0.0) > NEGLIGIBLE:
+        dropped = f"negative eigenvalues, {found.negative:.2g} of all in magnitude, are dropped (negative_share_)."
     if rank == 0 and found.negative:
         warn("No eigenvalue of this kernel matrix is positive: there are no components, and every score is 0.")
     elif rank == 0:
         warn("All rows are alike to this kernel: every eigenvalue is 0, and so is every score.")
     elif asked and rank < k:
         what = "The kernel matrix has" if found.approximation == "exact" else "Features of this rank have"
-        warn(f"{what} {rank} positive eigenvalues: scores of the components beyond are 0.")
-    elif (found.kernel is None or isinstance(found.kernel, Function)) and (found.negative or 0.0) > NEGLIGIBLE:
-        warn(
-            f"This kernel is not positive semidefinite: its negative eigenvalues, {found.negative:.2g} of all in "
-            "magnitude, are dropped (negative_share_)."
-        )
+        few = f"{what} {rank} positive eigenvalues: scores of the components beyond are 0."
+        warn(f"{few} Its {dropped}" if dropped else few)
+    elif dropped:
+        warn(f"This kernel is not positive semidefinite: its {dropped}")

@@ -37,11 +37,12 @@ def resolve_preimage(asked: str | None, kernel: Kernel | None) -> str:
     return "fixed-point" if isinstance(kernel, Gaussian) else "ridge"
 
 
-def check_preimage(asked: Any, kernel: Kernel | None) -> None:
-    """Refuse a way back that does not go with the kernel."""
+def check_preimage(asked: Any, kernel: Any) -> None:
+    """Refuse a way back that does not go with the kernel, an object or what the user calls it."""
     if asked not in (*PREIMAGES, None):
         raise ValueError(f"preimage must be one of {', '.join(PREIMAGES)}, or None; got {asked!r}.")
-    if asked == "fixed-point" and not isinstance(kernel, Gaussian):
+    named = isinstance(kernel, str) and kernel == "rbf"
+    if asked == "fixed-point" and not (named or isinstance(kernel, Gaussian)):
         raise ValueError('preimage="fixed-point" is for kernel="rbf". Use "ridge" or None.')
 
 

@@ -257,7 +257,7 @@ class SparsePCA(FromCovariance, Projection):
         """Return what to solve: the data, and what is the same for rows and for a matrix."""
         listener = Listener(tell)
         return SparseProblem(
-            parameters=self._asked(),
+            parameters=self._parameters_by_number(),
             rng=self._generator(),
             drive=self._drive(listener, *rows),
             tell=listener,
@@ -265,7 +265,7 @@ class SparsePCA(FromCovariance, Projection):
             **data,
         )
 
-    def _asked(self) -> dict[str, Any]:
+    def _parameters_by_number(self) -> dict[str, Any]:
         """Return the parameters, features by number."""
         parameters = self._parameters()
         for name in ("include", "exclude"):

@@ -11,7 +11,7 @@ What a kernel must provide:
 ``own(P)``
     k(x, x), (n,).
 ``psd``
-    whether every matrix of it is positive semidefinite.
+    whether every matrix of it is positive semidefinite: it is not taken to be, unless it says so.
 ``on(X)``
     the kernel that knows the training rows X: itself, unless it asks them (`NearestNeighbors`, `Normalized`).
 

@@ -22,13 +22,9 @@ class Kernel(ABC):
     """A symmetric function k(x, y) of two rows."""
 
     invariant = False  # whether k(x + c, y + c) = k(x, y)
+    psd = False  # whether every matrix of it is positive semidefinite
     asks_training = False  # whether `on` is to be called first
     centred = True  # whether kernel PCA centres its matrix; if not, `trivial` is taken out of it instead
-
-    @property
-    @abstractmethod
-    def psd(self) -> bool:
-        """Whether every matrix of it is positive semidefinite."""
 
     @abstractmethod
     def points(self, A: Any, about: Array | None = None) -> Points:
@@ -100,7 +96,7 @@ class _Pair(Kernel):
         return self.first.asks_training or self.second.asks_training
 
     @property
-    def psd(self) -> bool:
+    def psd(self) -> bool:  # type: ignore[override]
         """Whether both are: sums are then, and so, by Schur's theorem, are products."""
         return self.first.psd and self.second.psd
 

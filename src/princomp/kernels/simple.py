@@ -29,10 +29,7 @@ class Linear(Kernel):
     [[11.0, 17.0]]
     """
 
-    @property
-    def psd(self) -> bool:
-        """Whether it is positive semidefinite: it is."""
-        return True
+    psd = True
 
     def points(self, A: Any, about: Array | None = None) -> Points:
         """Return the rows, less ``about``."""
@@ -67,16 +64,12 @@ class Gaussian(Kernel):
     """
 
     gamma: float
+    psd = True
     invariant = True
 
     def __post_init__(self) -> None:
         """Refuse a gamma that is none."""
         check_gamma(self.gamma)
-
-    @property
-    def psd(self) -> bool:
-        """Whether it is positive semidefinite: it is."""
-        return True
 
     def points(self, A: Any, about: Array | None = None) -> Points:
         """Return the rows, less ``about``, and their squares."""
@@ -127,16 +120,12 @@ class Laplacian(Kernel):
     """
 
     gamma: float
+    psd = True
     invariant = True
 
     def __post_init__(self) -> None:
         """Refuse a gamma that is none."""
         check_gamma(self.gamma)
-
-    @property
-    def psd(self) -> bool:
-        """Whether it is positive semidefinite: it is."""
-        return True
 
     def points(self, A: Any, about: Array | None = None) -> Points:
         """Return the rows, as they are: differences cell by cell need no other origin."""
@@ -186,7 +175,7 @@ class Polynomial(Kernel):
             raise ValueError(f"degree must be a whole number of at least 1, got {self.degree!r}.")
 
     @property
-    def psd(self) -> bool:
+    def psd(self) -> bool:  # type: ignore[override]
         """Whether it is positive semidefinite: with coef0 >= 0."""
         return self.coef0 >= 0
 
@@ -221,10 +210,7 @@ class Cosine(Kernel):
     [[1.0, 0.8, 0.0], [0.8, 1.0, 0.0], [0.0, 0.0, 0.0]]
     """
 
-    @property
-    def psd(self) -> bool:
-        """Whether it is positive semidefinite: it is."""
-        return True
+    psd = True
 
     def points(self, A: Any, about: Array | None = None) -> Points:
         """Return the rows, divided by their length."""
@@ -268,11 +254,6 @@ class Sigmoid(Kernel):
         check_gamma(self.gamma)
         check_finite("coef0", self.coef0)
 
-    @property
-    def psd(self) -> bool:
-        """Whether it is positive semidefinite: not in general."""
-        return False
-
     def points(self, A: Any, about: Array | None = None) -> Points:
         """Return the rows."""
         return (moved(A, None),)
@@ -314,11 +295,6 @@ class Function(Kernel):
 
     callable: Callable[..., float]
     params: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def psd(self) -> bool:
-        """Whether it is positive semidefinite: that is not known."""
-        return False
 
     def points(self, A: Any, about: Array | None = None) -> Points:
         """Return the rows, dense."""

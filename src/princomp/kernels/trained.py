@@ -54,11 +54,6 @@ class NearestNeighbors(Kernel):
         if not (isinstance(self.n_neighbors, Integral) and self.n_neighbors >= 1):
             raise ValueError(f"n_neighbors must be a whole number of at least 1, got {self.n_neighbors!r}.")
 
-    @property
-    def psd(self) -> bool:
-        """Whether it is positive semidefinite: not in general."""
-        return False
-
     def on(self, X: Any) -> Self:
         """Return the kernel that looks for neighbours among the rows of X."""
         if X.shape[0] <= self.n_neighbors:
@@ -134,7 +129,7 @@ class Normalized(Kernel):
         return self.affinity.gamma
 
     @property
-    def psd(self) -> bool:
+    def psd(self) -> bool:  # type: ignore[override]
         """Whether it is positive semidefinite: if the radial kernel is."""
         return self.affinity.psd
 

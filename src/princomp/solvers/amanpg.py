@@ -30,7 +30,7 @@ from princomp.solvers.regression import safe_step
 from princomp.solvers.scatter import Scatter
 
 MAX_BACKTRACKS = 40
-ROUNDING = 1e-14
+OBJECTIVE_ROUNDING = 1e-14  # of F, relatively: a step that raises it by less has not failed
 A_STEP = 2.0  # of sparse PCA, for A, over the largest eigenvalue: 0.5 took 222 states in place of 206, 8 as many
 
 
@@ -158,7 +158,7 @@ def _search(side: Side, A: Array, D: Array, total: Callable[[Array], float], gam
     here, square, a = total(A), float(np.vdot(D, D)), 1.0
     for _ in range(MAX_BACKTRACKS):
         new = side.manifold.retract(A, a * D)
-        if total(new) <= here - a * square / (2 * side.step) + ROUNDING * abs(here):
+        if total(new) <= here - a * square / (2 * side.step) + OBJECTIVE_ROUNDING * abs(here):
             return new, a
         a *= gamma
     return A, 1.0  # nothing gained, in the digits that there are

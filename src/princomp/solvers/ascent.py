@@ -8,9 +8,9 @@ value of no row ever falls. A row ends, and is not looked at again, when its res
 
     r = |gradient f(z)| / (sqrt(c) f(z))
 
-is at most ``tol``, when the memory is emptied and still no step makes its value grow, or after ``most`` rounds. c is a
-curvature: near a maximum of about f the Hessian is about -c f I, so that gradient / (c f) is the first step of a row,
-and r is its length in units of 1 / sqrt(c).
+is at most ``tol``, when no step makes its value grow, or after ``most`` rounds. c is a curvature: near a maximum of
+about f the Hessian is about -c f I, so that gradient / (c f) is the first step of a row, and r is its length in units
+of 1 / sqrt(c).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from princomp._typing import Array
 
 MEMORY = 6  # steps that a direction is made of
 ARMIJO = 1e-4
-SHORTEST = 1e-9  # of a step: then there is no way up in this direction
+SHORTEST = 1e-9  # of a step: if that is no way up, the slope is rounding
 
 
 class Objective(Protocol):
@@ -112,8 +112,7 @@ def _round(f: Any, climb: _Climb, curvature: float) -> Array:
         value, gradient = f(trial)
         hoped = climb.step * climb.slope
         gain = value - climb.value
-        taken = gain >= ARMIJO * hoped
-        taken &= (gain > 0) & np.isfinite(gradient).all(axis=1)
+        taken = (gain >= ARMIJO * hoped) & np.isfinite(gradient).all(axis=1)
     _remember(climb, taken, trial, gradient)
     climb.point[taken], climb.value[taken], climb.gradient[taken] = trial[taken], value[taken], gradient[taken]
     # The peak of the parabola through what is known, within bounds.
@@ -121,25 +120,22 @@ def _round(f: Any, climb: _Climb, curvature: float) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         shorter = np.nan_to_num(hoped / (2 * (hoped - gain)), nan=0.1)
     climb.step = np.where(taken, 1.0, climb.step * np.clip(shorter, 0.1, 0.5))
-    stuck = ~taken & (climb.step < SHORTEST)
-    fresh = ~climb.turns.any(axis=(1, 2))
-    climb.turns[stuck], climb.step[stuck] = 0.0, 1.0
-    _aim(climb, taken | stuck, curvature)
-    return ~(stuck & fresh)
+    _aim(climb, taken, curvature)
+    return climb.step >= SHORTEST
 
 
 def _remember(climb: _Climb, taken: Array, trial: Array, gradient: Array) -> None:
-    """Add the step of rows that take one to their memory, if the slope fell along it."""
-    move, turn = trial[taken] - climb.point[taken], climb.gradient[taken] - gradient[taken]
-    bent = np.einsum("ij,ij->i", move, turn) > 0
-    rows = np.flatnonzero(taken)[bent]
-    for memory, last in ((climb.moves, move), (climb.turns, turn)):
-        memory[rows, :-1] = memory[rows, 1:]
-        memory[rows, -1] = last[bent]
+    """Add the step of rows that take one to their memory."""
+    for memory, last in ((climb.moves, trial - climb.point), (climb.turns, climb.gradient - gradient)):
+        memory[taken, :-1] = memory[taken, 1:]
+        memory[taken, -1] = last[taken]
 
 
 def _aim(climb: _Climb, some: Array, curvature: float) -> None:
-    """Set the direction of some rows, from gradient and memory: the two loops of L-BFGS."""
+    """Set the direction of some rows, from gradient and memory: the two loops of L-BFGS.
+
+    Of the memory, steps count along which the slope fell.
+    """
     d, moves, turns = climb.gradient[some], climb.moves[some], climb.turns[some]
     bends = np.einsum("ijk,ijk->ij", moves, turns)
     weight = np.divide(1.0, bends, out=np.zeros_like(bends), where=bends > 0)

@@ -50,7 +50,7 @@ SETTLING_STEPS = 1000  # power steps of so large a component
 LEADING_RESIDUAL, LEADING_PRODUCTS = 1e-9, 300  # of the leading eigenvector of a larger S
 MOST_SPECTRAL = 1000  # columns of an S whose eigenvalues are computed
 NOTHING = 1e-13  # of the largest diagonal entry of S: less is rounding, nothing is left to find
-ROUNDING = 1e-12  # by which bounds are raised
+RAISED = 1e-12  # of a bound, by which it is raised: eigenvalues and sums of up to MOST_SPECTRAL terms are known to less
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def cardinality(
     counts: Array | float,
     k: int,
     units: Units,
-    kind: str = "schur",
+    deflation: str = "schur",
     largest: float = np.inf,
     prover: Prover | None = None,
 ) -> Iterator[State]:
@@ -144,7 +144,7 @@ def cardinality(
             value |= {"high" if enough else "low": np.array(count), **_forget_search(p, len(units.forced))}
         return value, float(value["heights"].max(initial=0.0)), np.inf
 
-    return one_by_one.one_by_one(scatter, value, step, k=k, kind=kind)
+    return one_by_one.one_by_one(scatter, value, step, k=k, deflation=deflation)
 
 
 def _is_nothing(A: Deflated, least: float) -> bool:
@@ -168,7 +168,7 @@ def _bracket(A: Deflated, units: Units, count: float | int) -> dict[str, Array]:
     least = max(int(units.forced.sum()), 1)
     if A.shift == 0:  # fewer than these do not have that much on the diagonal
         sums = np.cumsum(np.sort(units.total(A.diagonal[None])[0])[::-1])
-        least = max(least, int(np.searchsorted(sums, target * (1 - ROUNDING))) + 1)
+        least = max(least, int(np.searchsorted(sums, target * (1 - RAISED))) + 1)
     every = len(units.forced)
     most = min(least, every)
     while most < every:
@@ -368,9 +368,9 @@ def upper_bound(A: Deflated, units: Units, count: int, largest: float = np.inf) 
         bounds.append(float(np.sort(units.total(A.diagonal[None])[0])[::-1][:count].sum()))
     if A.matrix is not None and p <= MOST_SPECTRAL:
         values = np.linalg.eigvalsh(A.matrix)
-        bounds.append(float(values[-1]) + ROUNDING * max(0.0, -float(values[0])))
+        bounds.append(float(values[-1]) + RAISED * max(0.0, -float(values[0])))
     if units.of is None and float(p) ** 2 * A.scatter.effort <= SCREEN_WORK:
         sums = (largest_sum(np.abs(A.rows(part)), count) for part in _parts(np.arange(p), p))
         bounds.append(max(float(part.max()) for part in sums))
     least = min(bounds)
-    return least + ROUNDING * abs(least)
+    return least + RAISED * abs(least)

@@ -29,7 +29,7 @@ MAX_STEPS = 2000  # after which a component is left where it is, so that the nex
 # Four components of 80 x 40, 200 x 100 and 40 x 120 took 47 states: 94 without a push, 54 with 2 to begin with, as many
 # with 1 or 200 at the most; with 10 steps for EXPLORE one ended lower, with 300 none ended higher.
 PUSH, MAX_PUSH = 0.5, 16.0
-ROUNDING = 8 * np.finfo(np.float64).eps  # of v'Sv
+HEIGHT_ROUNDING = 8 * np.finfo(np.float64).eps  # of v'Sv, relatively: a plain step that loses less has not lost
 NOTHING = 1e-13  # of the variance of the largest column: less is rounding, nothing is left to find
 # The leading eigenvector need not be found to more than this residual (0.1 and 1e-8 lead to as many states), nor with
 # more than so many products.
@@ -61,7 +61,7 @@ def components(value: Value, k: int) -> Array:
 
 
 def constrained(
-    scatter: Scatter, value: Value, *, bounds: Array, tol: float, kind: str = "schur", starts: int = 4
+    scatter: Scatter, value: Value, *, bounds: Array, tol: float, deflation: str = "schur", starts: int = 4
 ) -> Iterator[State]:
     """Return an iterator of states that ascend, component after component (`one_by_one`).
 
@@ -97,7 +97,7 @@ def constrained(
             return one_by_one.finished(A, value, v, variance, residual, _forget(len(v))), variance, residual
         return value, variance, residual if value["V"].shape[1] == 1 else np.inf
 
-    return one_by_one.one_by_one(scatter, value, step, k=len(bounds), kind=kind)
+    return one_by_one.one_by_one(scatter, value, step, k=len(bounds), deflation=deflation)
 
 
 def _starts(A: Deflated, bound: float, count: int, component: int) -> Array:
@@ -132,7 +132,7 @@ def _step(apply: Callable[[Array], Array], value: Value, bound: float) -> dict[s
         points[:, short] = value["next"][:, short]
         reached[:, short] = apply(points[:, short])
     # The plain step never leads down, but for rounding, which must not end the ascent.
-    still = _heights(points, reached) < (1 - ROUNDING) * heights
+    still = _heights(points, reached) < (1 - HEIGHT_ROUNDING) * heights
     points[:, still], reached[:, still] = V[:, still], images[:, still]
     return {
         "V": points,

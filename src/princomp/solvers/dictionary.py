@@ -31,7 +31,7 @@ MEMORY = 5  # with 2 and 20 as many steps were taken there, as with 3 and 30 TRI
 MEMORY_BYTES = 2**27
 TRIES = 10  # lengths of a step before a block sweep is made instead
 SUFFICIENT = 1e-4  # share of the decrease that the slope promises
-ROUNDING = 4 * np.finfo(np.float64).eps  # of the objective, relative to |X|^2
+OBJECTIVE_ROUNDING = 4 * np.finfo(np.float64).eps  # of the objective, relative to |X|^2
 RELEASE = 10  # steps after which codes that are held at zero may leave it: 50 took twice as many (80 x 40 to 200 x 100)
 INNER = 1e-2  # accuracy of D for given Y, relative to the residual
 REVIVAL = 1e-6  # margin, relative, by which a dead column must be worth reviving
@@ -115,7 +115,7 @@ def _newton_step(X: Factored, value: Value, terms: Terms) -> dict[str, Array] | 
     scale = np.divide(1.0, curvature, out=np.zeros_like(curvature), where=curvature > 0)
     towards = direction(gradient, [(value[f"step{i}"], value[f"change{i}"]) for i in slots], scale)
     slope = float(np.vdot(gradient, towards))
-    highest = float(value["objective"]) + ROUNDING * X.total
+    highest = float(value["objective"]) + OBJECTIVE_ROUNDING * X.total
     length = 1.0
     for _ in range(TRIES if slope < 0 else 0):
         new = terms.retract(Y + length * towards, Y)

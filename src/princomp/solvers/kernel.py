@@ -24,8 +24,13 @@ from princomp.solvers.kernel_matrix import KernelMatrix
 from princomp.solvers.krylov import GROWTH
 from princomp.solvers.leading import Operator, leading
 
-DENSE = 500  # rows up to which LAPACK is as fast for any number of components
+DENSE = 1000  # rows up to which LAPACK, or ARPACK, is as fast for any number of components
+LEAST_ARPACK, VERY_FEW = 100, 0.05  # rows, and their share, from and up to which ARPACK is faster
+LATE = 0.1  # of tol, at which ARPACK ends: what it takes for the residual is not relative to each value
+FEW = 0.2  # of the rows: components that are few, whose eigenvalues alone are found by LAPACK
+MOST = 0.3  # of the rows: components so many that all eigenvectors are certified at once in less time
 MANY = 0.125  # of the rows: components that are many
+ALONG = 1e-8  # of u in a vector of length 1: what its square takes off lengths and angles is rounding
 COSTLY = 3000  # rows from which a product costs so much that the iteration may look at what it has after each
 
 
@@ -67,34 +72,75 @@ def takes_whole(n: int, k: int | None, *, psd: bool) -> bool:
 
 
 def by_eigh(K: KernelMatrix, k: int | None, *, tol: float) -> KernelSpectrum:
-    """Solve by LAPACK, all eigenvalues known."""
+    """Solve by LAPACK; all eigenvalues are known, but for few components of a positive semidefinite matrix.
+
+    Very few are found by ARPACK, in a third of the time, and kept if they are certified.
+    """
     S = K.centred_whole()
-    every, vectors = leading_eigenpairs(S, K.n)
+    few = K.psd and k is not None and k <= FEW * K.n
+    if few and k is not None and K.n > LEAST_ARPACK and k <= VERY_FEW * K.n:
+        quick = _by_arpack(S, k, tol)
+        if quick is not None:
+            found = _spectrum(K, S, *quick, k, tol)
+            if found.certificate.holds:
+                status = Status("converged", f"Converged: {found.certificate}")
+                return replace(found, result=replace(found.result, status=status))
+    return _spectrum(K, S, *leading_eigenpairs(S, k if few and k is not None else K.n), k, tol)
+
+
+def _by_arpack(S: Array, k: int, tol: float) -> tuple[Array, Array] | None:
+    """Return the k leading eigenvalues and vectors, or None if there is no end to it."""
+    from scipy.sparse.linalg import ArpackError, eigsh
+
+    start = np.random.default_rng(0).standard_normal(len(S))
+    try:
+        values, vectors = eigsh(S, k, tol=LATE * tol, v0=start)
+    except ArpackError:
+        return None
+    return values[::-1], np.linalg.qr(vectors[:, ::-1])[0]  # orthonormal to the last digit
+
+
+def _spectrum(K: KernelMatrix, S: Array, every: Array, vectors: Array, k: int | None, tol: float) -> KernelSpectrum:
+    """Return what is known of the components from all, or the leading, eigenpairs of the centred matrix S."""
     floor = _floor(K, every)
     positive = every > floor
     if k is None:
         k = max(int(positive.sum()), 1)
     values, V = np.where(positive, every, 0.0)[:k], _within(K, vectors[:, :k])
-    certificate = _certified(K, V, values, every, floor, tol)
+    certificate = _certified(K, S, V, values, every, vectors, floor, tol)
     below = float(-every[every < -floor].sum())
     negative = below / float(np.abs(every).sum()) if below > 0 else 0.0
     certificate = replace(certificate, details={**certificate.details, "negative": negative})
     status = Status("exact", "Solved exactly, up to rounding.")
-    # The trace itself is a difference of larger numbers where K is nearly constant.
-    above = float(every[positive].sum())
+    # The trace of K itself is a difference of larger numbers where K is nearly constant.
+    above = float(every[positive].sum()) if len(every) == K.n else max(float(np.trace(S)), float(values.sum()))
     total = K.centred_trace if negative else above
     result = Result({"V": V, "values": values}, max(total - float(values.sum()), 0.0), certificate, status)
     return KernelSpectrum(values, V, total, result, above, negative)
 
 
-def _certified(K: KernelMatrix, V: Array, values: Array, every: Array, floor: Array, tol: float) -> Certificate:
-    """Certify the components that there are; those asked for beyond them have no variance and nothing to be wrong."""
+def _certified(
+    K: KernelMatrix, S: Array, V: Array, values: Array, every: Array, vectors: Array, floor: Array, tol: float
+) -> Certificate:
+    """Certify the components that there are; those asked for beyond them have no variance and nothing to be wrong.
+
+    ``every`` and ``vectors`` are all eigenpairs of S that are known, (m,) and (n, m).
+    """
     k, there = len(values), int((values > 0).sum())
     if there == 0:
         return Certificate(0.0, tol, "global", True, {"residuals": np.zeros(k), "floor": floor[:k]})
-    first, left_out = V[:, :there], certificates.left_out_of_values(every[there:])
-    measured = certificates.images_by_product(K.centred_product, first)
-    certificate = certificates.certify(first, values[:there], measured, left_out, tol=tol, floor=floor[:there])
+    certificate = None
+    if there >= MOST * K.n and len(every) == K.n:
+        whole = np.hstack([V[:, :there], vectors[:, there:]])
+        certificate = certificates.certify_all(S, whole, every, there, tol=tol, floor=float(floor[0]))
+    if certificate is None or not certificate.holds:
+        first, last = V[:, :there], float(floor[there - 1])
+        if len(every) == K.n:
+            left_out = certificates.left_out_of_values(every[there:])
+        else:  # one Cholesky factorisation tells
+            left_out = certificates.left_out_of_matrix(S, first, values[:there], tol, last)
+        measured = certificates.images_by_product(K.centred_product, first)
+        certificate = certificates.certify(first, values[:there], measured, left_out, tol=tol, floor=floor[:there])
     more = {"residuals": 0.0, "floor": floor[0], "error": floor[0], "known": np.inf}
     longer = {name: np.append(certificate.details[name], np.full(k - there, by)) for name, by in more.items()}
     return replace(certificate, details={**certificate.details, **longer})
@@ -119,7 +165,11 @@ def by_krylov(
 
 def _within(K: KernelMatrix, V: Array) -> Array:
     """Return orthonormal vectors at right angles to u, which rounding mixes into those of eigenvalues near 0."""
-    Q, R = np.linalg.qr(K.project(V))
+    along = K.trivial @ V
+    V = V - np.outer(K.trivial, along)
+    if np.abs(along).max(initial=0.0) <= ALONG:
+        return V
+    Q, R = np.linalg.qr(V)
     return np.asarray(Q * np.where(np.diag(R) < 0, -1.0, 1.0))
 
 

@@ -4,9 +4,10 @@ What is decomposed is (I - uu') K (I - uu'), u of length 1. With u = 1 / sqrt(n)
 means of its rows and columns plus the mean of all; for a kernel that is not centred, u is its trivial eigenvector.
 
 Tiles on and below the diagonal stand for all of K: one below serves for the one above, while it is in the cache. They
-are kept where memory allows, in double precision and in single precision, in which an iteration may begin; or in single
-precision alone. Else they are made anew for each product: then O(n b) numbers are held at a time, b columns being
-multiplied. Small matrices are kept whole. ``entries`` counts the numbers that the kernel was asked for.
+are kept where memory allows: in single precision, in which an iteration may begin, and in double precision if it is
+asked for more often than the end of such an iteration does, or the matrix is not large. Else they are made anew for
+each product: then O(n b) numbers are held at a time, b columns being multiplied. Small matrices are kept whole.
+``entries`` counts the numbers that the kernel was asked for.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from princomp._typing import Array
 from princomp.data import budget
 from princomp.kernels import Kernel, some
 
-# Products of 8192 rows with 8 columns, tiles of 128, 256, 512 kept: 0.042, 0.034 and 0.072 s (0.065 with all of K), in
-# single precision 0.029, 0.027 and 0.035 s (0.040); of 6000 rows of 20, tiles of 256, 512, 1024 and 2048 made anew:
-# 0.10, 0.12, 0.14 and 0.21 s.
-TILE = 256
+# A tile, in single precision, that stays in the cache of a core, and whose product with 8 columns is small enough for
+# BLAS not to copy it first. Products of 8192 rows with 8 columns, tiles of 192, 256, 320, 384 and 512: 0.034, 0.028,
+# 0.026, 0.038 and 0.038 s; 0.040 with all of K.
+TILE = 320
 KEEP_SHARE = 0.4  # of the memory that is left may go into K
 SMALL = 1000  # rows up to which K is kept whole, and single precision is not worth it
+LARGE = 2**24  # entries: from then on to make them once more takes no longer than to get the memory to keep them
+PASSES = 2  # in double precision over a large matrix: more, and it is kept
 # What single precision can hold: diagonal entries, and what centring takes out, in units of what it leaves.
 SINGLE_SIZES = (1e-20, 1e20)
 SINGLE_TAKEN_OUT = 100.0
@@ -54,10 +57,12 @@ class KernelMatrix:
 
     def __init__(self, kernel: Kernel, X: Any, about: Array | None = None, *, keep: bool | None = None) -> None:
         self.kernel, self.n, self.entries = kernel, X.shape[0], 0
+        self._at_once = not isinstance(X, np.ndarray)  # products of few sparse rows cost little beside the call
         self.points = kernel.points(X.astype(np.float64, copy=False), about)
         self.psd, self.centred = kernel.psd, kernel.centred
         self.kept = kept_precisions(self.n) if keep is None else BOTH if keep else ()
         self._whole: Array | None = None  # (n, n)
+        self._passes = 0  # times that all of it was made
         self._lower: dict[type, Array] = {}  # by precision, its tiles on and below the diagonal, (tiles, TILE, TILE)
 
     @cached_property
@@ -109,7 +114,7 @@ class KernelMatrix:
             return self._whole[indices]
         P = some(self.points, indices)
         out = np.empty((len(indices), self.n))
-        parts = _parts(self.n)
+        parts = _parts(self.n, TILE)
 
         def fill(part: slice) -> None:
             out[:, part] = self.kernel.between(P, some(self.points, part))
@@ -200,9 +205,9 @@ class KernelMatrix:
 
         Tiles that must be made are kept in the precisions of ``kept``, if it is not given those of the matrix.
         """
-        parts = _parts(self.n)
+        parts = _parts(self.n, SMALL if self._at_once and self.n <= SMALL else TILE)
         pairs = [(i, j) for a, i in enumerate(parts) for j in parts[: a + 1]]
-        there, wanted = self._lower.get(precision), (self.kept if kept is None else kept)
+        there, wanted = self._lower.get(precision), (self._to_keep() if kept is None else kept)
         new: dict[type, Array] = {}
         if there is None:
             new = {each: np.empty((len(pairs), TILE, TILE), each) for each in wanted if each not in self._lower}
@@ -221,6 +226,12 @@ class KernelMatrix:
         if there is None:
             self.entries += sum((i.stop - i.start) * (j.stop - j.start) for i, j in pairs)
             self._lower |= new
+            self._passes += 1
+
+    def _to_keep(self) -> Precisions:
+        """Return the precisions in which to keep tiles that are made now."""
+        large = self.n**2 > LARGE and self._passes < PASSES
+        return tuple(each for each in self.kept if not (large and each is np.float64))
 
 
 class GivenMatrix(KernelMatrix):
@@ -228,7 +239,7 @@ class GivenMatrix(KernelMatrix):
 
     def __init__(self, K: Array) -> None:
         self.n, self.entries, self.psd, self.centred, self.kept = len(K), 0, False, True, BOTH
-        self._whole, self._lower = K, {}
+        self._whole, self._lower, self._at_once = K, {}, False
 
     @cached_property
     def diagonal(self) -> Array:
@@ -250,8 +261,8 @@ def kept_precisions(n: int) -> Precisions:
     return BOTH if 12.0 * entries <= most else (np.float32,) if 4.0 * entries <= most else ()
 
 
-def _parts(n: int) -> list[slice]:
-    return [slice(begin, min(begin + TILE, n)) for begin in range(0, n, TILE)]
+def _parts(n: int, step: int) -> list[slice]:
+    return [slice(begin, min(begin + step, n)) for begin in range(0, n, step)]
 
 
 def _each(fn: Callable[[Any], None], items: list[Any]) -> None:

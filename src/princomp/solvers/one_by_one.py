@@ -49,7 +49,7 @@ def finished(A: Deflated, value: Value, v: Array, variance: float, residual: flo
     }
 
 
-def one_by_one(scatter: Scatter, value: Value, step: Step, *, k: int, kind: str) -> Iterator[State]:
+def one_by_one(scatter: Scatter, value: Value, step: Step, *, k: int, deflation: str) -> Iterator[State]:
     """Yield states that ascend, component after component.
 
     ``objective`` is tr S less the variances found, each on the S it was found on; ``residual`` is the largest, infinite
@@ -60,7 +60,7 @@ def one_by_one(scatter: Scatter, value: Value, step: Step, *, k: int, kind: str)
         # In one memory order, on which the last digits of products depend: a restart begins here.
         value = {name: np.array(array, order="C") for name, array in value.items()}
         if A is None or before != component:
-            A, before = deflated(scatter, kind, value), component
+            A, before = deflated(scatter, deflation, value), component
         changes, variance, residual = step(A, value)
         value |= {**changes, "iteration": value["iteration"] + 1}
         if value["found"].shape[1] > component:

@@ -22,7 +22,7 @@ from princomp.solvers.extrapolation import anderson, remember
 
 MAX_STEPS = 1000  # after which a component is left where it is, so that the next can be found
 # F itself is known to this share of |X|^2.
-ROUNDING = 2 * np.finfo(np.float64).eps
+OBJECTIVE_ROUNDING = 2 * np.finfo(np.float64).eps
 
 
 def squared_loss(apply: Callable[[Array], Array], total: float) -> Evaluate:
@@ -113,7 +113,7 @@ def optimize(
             residual = max(residual, step_residual(image_anew, w, concave=concave))
         points, images = remember(value["points"], w), remember(value["images"], image)
         # A step that changes F by less than its rounding must not end the descent (a concave f never rises).
-        highest = np.inf if concave else objective + ROUNDING * total
+        highest = np.inf if concave else objective + OBJECTIVE_ROUNDING * total
         following = _best(evaluate, penalty, W, w, highest, image, _extrapolate(points, images))
         value |= {
             "w": w,

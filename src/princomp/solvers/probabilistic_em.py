@@ -38,7 +38,7 @@ SOLVE_BYTES = 2**24  # of the systems of some features, solved together: 2^18 an
 # lower together; with 6, 30, to gain 1e-9.
 SAFETY = 5.0
 WINDOW = 3
-ROUNDING = 1e-11  # promises below this, for each cell, are rounding, whatever their sign
+LEAST_PROMISE = 1e-11  # promises below this, for each cell, are rounding, whatever their sign
 LOST = 1e-10  # of the objective may be rounding
 # Noise below this share of the mean variance is taken for none: the likelihood must stay finite.
 LEAST_NOISE = 1e-13
@@ -359,6 +359,6 @@ def _extrapolate(points: Array, images: Array, gradient: Array, model: Model, ce
         return np.zeros(0), np.inf
     step = combined - here
     promise = 0.5 * float(gradient @ step) / cells
-    if promise >= -ROUNDING:
+    if promise >= -LEAST_PROMISE:
         return here + step, max(promise, least, 0.0)
     return here - step, np.inf

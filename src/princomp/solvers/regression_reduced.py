@@ -26,7 +26,7 @@ FORCING = 0.3  # what a Newton step leaves of the gradient, at the most
 FAR = 0.1  # share of |B| to go along a direction whose curvature is not positive
 HALVINGS = 8
 DECREASE = 1e-4  # share of the expected decrease that a step must achieve
-ROUNDING = 1e-14
+OBJECTIVE_ROUNDING = 1e-14  # of F, relatively; a curvature below this share of the largest counts as none
 RANK = 1e-10  # singular values below this share of the largest count as zero
 
 
@@ -168,7 +168,7 @@ class ReducedObjective:
         for _ in range(HALVINGS):
             B = here.B + size * direction
             there = self.at(np.where(B * sign > 0, B, 0.0))  # who would change sign stops at zero
-            if there.value <= here.value + DECREASE * size * slope + ROUNDING * abs(here.value):
+            if there.value <= here.value + DECREASE * size * slope + OBJECTIVE_ROUNDING * abs(here.value):
                 return there
             size /= 4
         return here
@@ -185,7 +185,8 @@ class ReducedObjective:
             Hd = np.where(free, self.curvature(here, d), 0.0)
             bend = float(np.vdot(d, Hd))
             square = float(np.vdot(d, d))
-            if bend <= ROUNDING * square / self.step:  # downhill, ever more so: far, the line search makes it less
+            if bend <= OBJECTIVE_ROUNDING * square / self.step:
+                # Downhill, ever more so: far, the line search makes it less.
                 return x + max(self.step, FAR * float(np.linalg.norm(here.B)) / np.sqrt(square)) * d
             x = x + (rr / bend) * d
             r = r - (rr / bend) * Hd

@@ -15,18 +15,19 @@ KERNELS = ("linear", "rbf", "laplacian", "polynomial", "cosine", "sigmoid", "knn
 class Gamma(click.ParamType):  # type: ignore[type-arg]  # generic since Click 8.4
     """A number of at least 0, or a word by which it is found."""
 
-    name = "number|scale|median|held-out"
+    words = ("scale", "median", "held-out")
+    name = f"number|{'|'.join(words)}"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
         """Return the number or the word."""
-        if isinstance(value, str) and value in ("scale", "median", "held-out"):
+        if isinstance(value, str) and value in self.words:
             return value
         try:
             number = float(value)
         except ValueError:
             number = -1.0
         if not 0 <= number < inf:
-            self.fail(f"{value!r} is neither a number of at least 0, nor one of scale, median.", param, ctx)
+            self.fail(f"{value!r} is neither a number of at least 0, nor one of {', '.join(self.words)}.", param, ctx)
         return number
 
 
@@ -43,7 +44,7 @@ METHOD = Method(
         click.Option(
             ["--approximation"],
             type=click.Choice(["auto", "nystroem", "rpcholesky", "fourier"]),
-            help="Landmarks or random features. [default: auto, exact while the matrix fits into memory]",
+            help="Landmarks or random features. [default: auto, exact up to 20,000 rows]",
         ),
         click.Option(["--rank"], type=click.IntRange(min=1), help="How many landmarks, or random features."),
         click.Option(

@@ -30,7 +30,7 @@ MOST_ROWS = 1000  # up to which the eigenvalues of XX' are computed for a bound
 def solve(problem: SparseProblem) -> SparseFound:
     """Return what the cardinality formulation finds."""
     given, p, k = problem.parameters, problem.width, problem.k
-    allowed, of, units, how_many = _asked(problem)
+    allowed, of, units, how_many = _may_be_chosen(problem)
     scatter, largest = _scatter(problem)
     proofs = _Proofs(problem, scatter, allowed, of)
     steps = partial(
@@ -39,7 +39,7 @@ def solve(problem: SparseProblem) -> SparseFound:
         counts=how_many,
         k=k,
         units=units,
-        kind=given["deflation"],
+        deflation=given["deflation"],
         largest=largest,
         prover=proofs if given["certify"] else None,
     )
@@ -59,7 +59,7 @@ def solve(problem: SparseProblem) -> SparseFound:
 # What is asked for
 
 
-def _asked(problem: SparseProblem) -> tuple[Array, Array | None, Units, Array | float]:
+def _may_be_chosen(problem: SparseProblem) -> tuple[Array, Array | None, Units, Array | float]:
     """Return the features allowed, the group of each feature, the units of those allowed, and `_counts`."""
     given, p = problem.parameters, problem.width
     allowed, of = _allowed(given, p), _labels(given["groups"], p)
@@ -129,7 +129,7 @@ def _scatter(problem: SparseProblem) -> tuple[Scatter, float]:
     n, p = problem.rows.shape
     largest = np.inf
     if p > min(n, MATRIX_SIDE) and n <= MOST_ROWS:
-        largest = float(np.linalg.eigvalsh(statistics.row_gram(problem.rows))[-1]) * (1 + cardinality.ROUNDING)
+        largest = float(np.linalg.eigvalsh(statistics.row_gram(problem.rows))[-1]) * (1 + cardinality.RAISED)
     return problem.squared if p <= MOST_SQUARE else problem.scatter, largest
 
 
@@ -263,7 +263,7 @@ def _certificate(
 def certificate_of_nothing(problem: SparseProblem) -> SparseCertificate:
     """Return what is known where nothing varies: components of zeros are the best."""
     given, k = problem.parameters, problem.k
-    _, _, units, how_many = _asked(problem)
+    _, _, units, how_many = _may_be_chosen(problem)
     return SparseCertificate(
         0.0,
         given["tol"],

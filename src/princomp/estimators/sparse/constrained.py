@@ -20,7 +20,7 @@ def solve(problem: SparseProblem) -> SparseFound:
 
     def fit(bounds: Array, value: Value) -> Result:
         steps = partial(
-            constrained.constrained, problem.scatter, bounds=bounds, tol=given["tol"], kind=given["deflation"]
+            constrained.constrained, problem.scatter, bounds=bounds, tol=given["tol"], deflation=given["deflation"]
         )
         return problem.drive(steps, value)
 
