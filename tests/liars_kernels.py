@@ -329,7 +329,7 @@ def _interval_faults(table, model, stated, ratio):
 
 def _size(rng, most=120):
     """Rows, sometimes so many that few components are found by ARPACK."""
-    return int(rng.integers(150, 500)) if rng.random() < 0.2 else int(rng.integers(12, most))
+    return int(rng.integers(150, 300)) if rng.random() < 0.2 else int(rng.integers(12, most))
 
 
 def _clouds(rng, n, p):
@@ -365,11 +365,11 @@ def ties(rng):
         angle = 2 * np.pi * np.arange(_size(rng)) / (n := _size(rng))
         return {"spec": ("rbf", 10.0 ** rng.uniform(-1, 2)), "X": np.c_[np.cos(angle), np.sin(angle)] * n / n}
     if kind == 2:  # the same cloud again and again, too far apart to see each other
-        times, block = int(rng.integers(9, 15)), rng.standard_normal((int(rng.integers(4, 45)), 2))
+        times, block = int(rng.integers(9, 15)), rng.standard_normal((int(rng.integers(4, 20)), 2))
         X = (block + 1e3 * np.arange(times)[:, None, None]).reshape(-1, 2)
         return {"spec": ("rbf", float(rng.uniform(0.1, 2))), "X": X, "k": times + int(rng.integers(-3, 4))}
     times = int(rng.integers(9, 15))  # corners of a simplex
-    X = np.tile(np.eye(times), (int(rng.integers(3, 50)), 1))
+    X = np.tile(np.eye(times), (int(rng.integers(3, 20)), 1))
     return {"spec": _any_kernel(rng, times, definite=True), "X": X, "k": min(times + int(rng.integers(-3, 2)), times)}
 
 
@@ -401,7 +401,7 @@ def duplicates(rng):
 
 def crumbs(rng):
     """Two or three rows alike among hundreds that are like none: few of the entries of K say so."""
-    n, p = int(rng.integers(200, 500)) if rng.random() < 0.5 else _size(rng), int(rng.integers(2, 5))
+    n, p = int(rng.integers(150, 300)) if rng.random() < 0.5 else _size(rng), int(rng.integers(2, 5))
     X = rng.standard_normal((n, p)) * 10.0 ** rng.uniform(0, 3)
     at = 0
     for _ in range(int(rng.integers(1, 6))):

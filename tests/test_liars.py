@@ -8,8 +8,10 @@ import scipy.linalg
 import scipy.stats
 
 import liars
+import liars_kernels
 import liars_tables
 from helpers import data_with_spectrum
+from princomp import KernelPCA, kernels
 
 # --- the rule -------------------------------------------------------------------------------------
 
@@ -17,6 +19,7 @@ KINDS = {  # of the families, by what is fitted
     "pca": [make.__name__.replace("_", " ") for make in liars_tables.PCA_FAMILIES],
     "gaps": [make.__name__.replace("_", " ") for make in liars_tables.GAPS_FAMILIES],
     "sparse": [f"sparse {kind}" for kind in liars_tables.SPARSE_KINDS],
+    "kernel": list(liars_kernels.FAMILIES),
 }
 
 
@@ -250,6 +253,83 @@ def test_liars_complete_tables_have_a_known_maximum():
     W = U[:, -2:] * np.sqrt(values[-2:] - noise)
     at = liars.ObservedLikelihood(X)(W, X.mean(axis=0), noise)[0]
     assert at == pytest.approx(liars.best_of_complete(X, 2), rel=1e-12)
+
+
+# --- the judge of kernel PCA ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        ("linear",),
+        ("rbf", 0.3),
+        ("laplacian", 0.3),
+        ("poly", 0.1, 3, 0.5),
+        ("cosine",),
+        ("sigmoid", 0.1, -0.5),
+        ("knn-rbf", 0.3, 4),
+        ("normalized", 0.3),
+        ("normalized knn", 0.3, 4),
+        ("sum", ("linear",), ("rbf", 0.3)),
+        ("product", ("poly", 0.1, 2, 1.0), ("rbf", 0.3)),
+    ],
+    ids=str,
+)
+def test_liars_kernel_judge_has_the_kernels_as_they_are_defined(X, spec):
+    kernel = liars_kernels.as_object(spec).on(X)
+    found = kernel.evaluate(X)
+    np.testing.assert_allclose(found, liars_kernels.matrix(spec, X).astype(float), atol=1e-12 * np.abs(found).max())
+    assert liars_kernels.psd(spec) == kernel.psd
+
+
+@pytest.mark.parametrize("approximation", [None, "nystroem", "rpcholesky", "fourier"])
+def test_liars_kernel_judge_lets_right_answers_pass(X, approximation):
+    table = liars_kernels.KernelTable(("rbf", 0.02), X)
+    model = KernelPCA(4, kernel=kernels.Gaussian(0.02), approximation=approximation, rank=20, random_state=0).fit(X)
+    assert liars_kernels.kernel_faults(table, 4, model) == []
+
+
+def _turned_vectors(model):
+    V = model.result_.value["V"]
+    V[:, :2] = V[:, :2] @ np.array([[0.8, -0.6], [0.6, 0.8]])
+
+
+def _without_the_third(model):
+    for name in ("eigenvalues_", "explained_variance_ratio_", "_offset"):
+        setattr(model, name, np.delete(getattr(model, name), 2))
+    V, model.n_components_ = model.result_.value["V"], 4
+    model._coefficients = np.delete(model._coefficients, 2, axis=1)
+    model.result_.value["V"] = np.delete(V, 2, axis=1)
+    for name in ("floor", "residuals"):
+        model.certificate_.details[name] = np.delete(model.certificate_.details[name], 2)
+
+
+KERNEL_WRONGS = {  # what is done to a right answer of five components: what the judge says of it, exact or by landmarks
+    "eigenvalues off": (lambda model: model.eigenvalues_.__imul__(1 + 3e-5), None),
+    "variances along components": (_turned_vectors, None),
+    "was left out": (_without_the_third, None),
+    "ratios off": (lambda model: model.explained_variance_ratio_.__imul__(1.001), None),
+    "scores of training rows": (lambda model: model._coefficients.__imul__(1 + 1e-5), None),
+    "is negative": (lambda model: setattr(model, "negative_share_", 1e-3), None),
+    "a floor of": (lambda model: model.certificate_.details.update(floor=np.full(5, 1.0)), None),
+    "not finite": (lambda model: model.eigenvalues_.__setitem__(2, np.nan), None),
+    "5 eigenvalues, not": (lambda model: setattr(model, "eigenvalues_", model.eigenvalues_[:4]), "rpcholesky"),
+    "other squares": (lambda model: model.eigenvalues_.__imul__(1 + 3e-5), "rpcholesky"),
+    "off centre": (lambda model: model._offset.__iadd__(1e-3), "rpcholesky"),
+    "not in [": (lambda model: model.eigenvalue_intervals_[:, 1].__imul__(0.0), "rpcholesky"),
+    "its own interval": (lambda model: model.ratio_intervals_[:, 0].__iadd__(0.3), "rpcholesky"),
+}
+
+
+@pytest.mark.parametrize("sentence", KERNEL_WRONGS)
+def test_liars_kernel_judge_sees_each_wrong(X, sentence):
+    spoil, approximation = KERNEL_WRONGS[sentence]
+    table = liars_kernels.KernelTable(("rbf", 0.02), X)
+    model = KernelPCA(5, kernel=kernels.Gaussian(0.02), approximation=approximation, rank=20, random_state=0).fit(X)
+    spoil(model)
+    k = 4 if sentence == "was left out" else 5
+    found = liars_kernels.kernel_faults(table, k, model)
+    assert any(sentence.replace("5 eigenvalues", "4 eigenvalues") in fault for fault in found), found
 
 
 # --- the judge of sparse components ---------------------------------------------------------------

@@ -70,6 +70,7 @@ MODELS |= {
     "sparse-constrained": (SparsePCA(2, bound=1.5, random_state=0), (X,)),
     "sparse-covariance": (SparsePCA(2, nonzeros=2), (np.cov(X.T),)),
     "kernel-fourier-ridge": (KernelPCA(2, approximation="fourier", rank=6, preimage="ridge", random_state=0), (X,)),
+    "kernel-fourier-moments": (KernelPCA(2, approximation="fourier", rank=6, random_state=0), (X,)),
     "kernel-held-out": (KernelPCA("held-out", gamma="held-out", noise=0.5, random_state=0), (X,)),
     "cca": (SparseCCA(1, alpha_x=0.1, alpha_y=0.1), (X, Y)),
     "unfitted-squared": (PCA(2, solver="optimize", loss=Squared(), penalty=NonNegative()), ()),

@@ -104,6 +104,21 @@ def test_a_small_matrix_is_made_once():
     assert K.entries == TILE**2 + 26 * 90
 
 
+@pytest.mark.parametrize("keep", [True, False])
+def test_solvers_ask_for_each_entry_once_or_once_a_product(keep, monkeypatch):
+    """For tiles on and below the diagonal: LAPACK once, an iteration once if they are kept, else once a product."""
+    K = KernelMatrix(Gaussian(0.1), X, keep=keep)
+    kernel.by_eigh(K, 5, tol=1e-6)
+    assert K.entries - N <= ONE_PASS
+    K = KernelMatrix(Gaussian(0.1), X, keep=keep)
+    products, product = [], KernelMatrix.product
+    monkeypatch.setattr(KernelMatrix, "product", lambda K, V: products.append(V.shape) or product(K, V))
+    found = kernel.by_krylov(K, 5, tol=1e-6, max_iter=100, rng=np.random.default_rng(0))
+    assert found.certificate.holds
+    assert keep or len(products) > 3  # what is kept serves a beginning in single precision, too
+    assert K.entries == N + ONE_PASS * (1 if keep else len(products))  # and the diagonal, for the trace
+
+
 def test_a_matrix_is_kept_where_memory_allows():
     n = 800
     rows, entries = np.random.default_rng(3).normal(size=(n, 2)), n * (n + TILE) / 2
