@@ -457,3 +457,19 @@ def test_what_single_precision_cannot_tell_is_asked_again_in_double(claimed, the
     assert asked
     assert 0.5 < found.found <= 0.9 + 1e-9
     assert found.dominated_by(claimed, tol=1e-6, floor=0.0) != there
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ([0.0, 1e-7], ""),
+        ([0.0, 0.05], "; component 2 is known to 1 digit only, beside the rounding of the first one"),
+        ([0.0, 0.005, 0.001], "; components 2 to 3 are known to 2 digits only, beside the rounding of the first one"),
+        ([0.0, 1e-3, 2.0], "; components 2 to 3 are not known, beside the rounding of the first one"),
+        ([0.0, np.nan], "; component 2 is not known, beside the rounding of the first one"),
+    ],
+)
+def test_components_of_few_digits_are_named(known, said):
+    from princomp.result import _digits
+
+    assert _digits({"known": np.array(known)}, 1e-6) == said

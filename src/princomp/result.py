@@ -144,7 +144,7 @@ def _digits(details: Mapping[str, Any], tol: float) -> str:
     below = np.flatnonzero(~(known <= tol))
     if not len(below):
         return ""
-    digits = int(-np.log10(min(float(known[below].max()), 1.0)))
+    digits = int(-np.log10(min(1.0, float(known[below].max()))))  # none where it is NaN
     first, last = below[0] + 1, below[-1] + 1
     which = f"component {first} is" if first == last else f"components {first} to {last} are"
     how = f"known to {digits} digit{'s' if digits > 1 else ''} only" if digits else "not known"

@@ -119,3 +119,12 @@ def test_arrays_of_other_widths_are_refused(X):
         PCA(2).fit([X, X[:, :3]])
     with pytest.raises(TypeError, match="is a sparse matrix, which is not taken here: put sparse parts together"):
         PCA(2).fit([sp.csr_array(X), sp.csr_array(X)])
+
+
+def test_lists_beside_arrays_are_shards_or_rows_by_their_dimensions(X):
+    for given in ([X[:20], X[20:].tolist()], [X[:20].tolist(), X[20:]], [X[0].tolist(), *X[1:]], X.tolist()):
+        found = as_rows(given)
+        assert found.shape == X.shape
+        assert (np.vstack([found.block(i) for i in range(len(found.offsets) - 1)]) == X).all()
+    with pytest.raises(ValueError, match="Expected 2D array, got 3D array instead"):
+        as_rows([X.tolist(), X.tolist()])

@@ -5,6 +5,7 @@ References are made from the formula alone: on the unit sphere |X - X w w'|^2 = 
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from helpers import (
     data_with_spectrum,
@@ -120,8 +121,6 @@ def test_only_optimize_leaves_a_trace():
 
 
 def test_a_limit_on_iterations_is_said():
-    from sklearn.exceptions import ConvergenceWarning
-
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         pca = PCA(1, solver="optimize", max_iter=2, random_state=0).fit(PROBLEMS["slow"])
     assert pca.result_.status.code == "iteration limit"
@@ -269,3 +268,12 @@ def test_huber_and_penalty_together_descend():
 def test_widths_that_mean_nothing_are_refused(delta):
     with pytest.raises(ValueError, match="delta"):
         PCA(1, solver="optimize", loss=Huber(delta)).fit(PROBLEMS["tall"])
+
+
+def test_a_component_that_took_too_long_counts_to_the_end(monkeypatch):
+    """The last one, orthogonal to all others, is exact; but the first ones were left where they were."""
+    monkeypatch.setattr("princomp.solvers.optimize.MAX_STEPS", 2)
+    X = np.random.default_rng(0).standard_normal((60, 3)) * [1.05, 1.0, 0.95]
+    with pytest.warns(ConvergenceWarning, match="No step leads further"):
+        pca = PCA(3, solver="optimize", tol=1e-12, random_state=0).fit(X)
+    assert pca.result_.history.residual[-1] > 0.01

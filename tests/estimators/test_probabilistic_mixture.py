@@ -1,5 +1,7 @@
 """Mixtures of probabilistic PCA: against formulae written out row by row, and on groups that are known."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -298,3 +300,13 @@ def test_infinite_cells_and_empty_columns_are_named():
     X[:, 1] = np.nan
     with pytest.raises(ValueError, match="Column 1 has no observed cell"):
         ProbabilisticPCAMixture().fit(X)
+
+
+@pytest.mark.parametrize("unit", [1e-5, 1.0, 1e5])
+def test_a_cluster_of_equal_rows_keeps_as_much_noise_as_its_numbers_resolve(unit):
+    """In any units; with none at all its density would have no bound."""
+    rows = np.vstack([np.full((60, 5), 3.0), np.random.default_rng(0).normal(size=(60, 5)) + 8]) * unit
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it has collapsed
+        noise = ProbabilisticPCAMixture(1, n_clusters=2, random_state=0).fit(rows).noise_variance_
+    assert 1e-30 < noise.min() / unit**2 < 1e-24

@@ -231,6 +231,11 @@ def left_by(model, *data):
                     found[name] = getattr(model, name)(given)
                 except (ValueError, AttributeError, TypeError) as error:
                     found[name] = str(error)
+    return by_place(found)
+
+
+def by_place(found):
+    """Texts and numbers inside an object, by place."""
     together = {}
     for place, value in parts(found):
         texts, numbers = together.setdefault(TABLES.sub(r"\1", place), ([], []))
@@ -298,7 +303,11 @@ def with_warnings(fit, *data):
     return left_by(model, *data) | {"warnings": ["; ".join(said), []]}
 
 
+def write(path, made):
+    """Write down what functions return, by name."""
+    lines = [f"{json.dumps(name)}: {json.dumps(make(), ensure_ascii=False)}" for name, make in made.items()]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    found = {name: fit() for name, fit in fits().items()}
-    lines = [f"{json.dumps(name)}: {json.dumps(left, ensure_ascii=False)}" for name, left in found.items()]
-    WRITTEN.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    write(WRITTEN, fits())

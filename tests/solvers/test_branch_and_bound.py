@@ -326,3 +326,21 @@ def test_points_that_no_leaf_uses_are_let_go_of(monkeypatch):
     assert verify(S, found)
     assert found.upper == pytest.approx(whole.upper, rel=1e-12)
     assert len(found.leaves.points) == len(whole.leaves.points)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+def test_directions_have_length_one_between_units_and_nothing_inside_them(unit):
+    owner = np.array([0, 0, 1, 2, 3, 3, 3])
+    S = small_block().S * unit
+    S[:2, 3] = S[3, :2] = 1e-12 * unit  # that of a block beside which it is rounding
+    D = cardinality_bounds.directions(S, owner)
+    for g in range(4):
+        for h in range(4):
+            block, of_S = (matrix[np.ix_(owner == g, owner == h)] for matrix in (D, S))
+            if g == h or {g, h} == {0, 2}:
+                assert not block.any()
+            else:
+                assert np.linalg.norm(block) == pytest.approx(1.0, rel=1e-12)
+                np.testing.assert_allclose(block, of_S / unit / np.linalg.norm(of_S / unit), rtol=1e-12)
+    signs = cardinality_bounds.directions(S, None)
+    assert (signs == np.where(S < 0, -1.0, 1.0) - np.eye(7)).all()
