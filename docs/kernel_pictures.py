@@ -33,7 +33,7 @@ def radial_kernels(plt):
     rings = make_circles(300, factor=0.5, noise=0.06, random_state=0)
     X = np.vstack([rings.X, 0.1 * np.random.default_rng(0).normal(size=(100, 2))])
     groups = np.concatenate([rings.groups, np.full(100, 2)])
-    figure, panels = plt.subplots(1, 5, figsize=(11, 2.6), layout="constrained")
+    figure, panels = plt.subplots(1, 5, figsize=(9, 2.3), layout="constrained")
     for number, colour in enumerate(plots.COLOURS[:3]):
         panels[0].scatter(*X[groups == number].T, s=6, color=colour)
     panels[0].set(title="the data", aspect="equal")
@@ -52,7 +52,7 @@ def widths(plt):
     from princomp import KernelPCA, plots
 
     X = three_clouds()
-    figure, (left, *panels) = plt.subplots(1, 5, figsize=(11, 2.6), layout="constrained", width_ratios=(3, 2, 2, 2, 2))
+    figure, (left, *panels) = plt.subplots(1, 5, figsize=(9, 2.3), layout="constrained", width_ratios=(3, 2, 2, 2, 2))
     away = np.linspace(0, 1.5, 200)
     for gamma, colour, axes in zip((0.1, 1.0, 10.0, 1000.0), plots.COLOURS, panels, strict=False):
         left.plot(away, np.exp(-gamma * away**2), color=colour, lw=2)
@@ -71,9 +71,9 @@ def swiss_roll(plt):
     from princomp.datasets import make_swiss_roll
 
     roll = make_swiss_roll(1000, random_state=0)
-    figure, (left, *panels) = plt.subplots(1, 5, figsize=(11, 2.6), layout="constrained")
+    figure, (left, *panels) = plt.subplots(1, 5, figsize=(9, 2.3), layout="constrained")
     left.scatter(roll.X[:, 0], roll.X[:, 2], s=4, c=roll.angle, cmap="viridis")
-    left.set(title="the sheet, from its side", xticks=[], yticks=[], aspect="equal")
+    left.set(title="from its side", xticks=[], yticks=[], aspect="equal")
     models = {rf"rbf, $\gamma$ = {gamma:g}": KernelPCA(2, gamma=gamma) for gamma in (0.0001, 0.01, 0.05)}
     models["normalized-rbf"] = KernelPCA(2, kernel="normalized-rbf", gamma=0.05, n_neighbors=10)
     for axes, (name, model) in zip(panels, models.items(), strict=True):

@@ -1,6 +1,8 @@
 """The pages: every picture and fragment they show is there, and small."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,3 +51,11 @@ def test_pictures_are_small():
 def test_every_picture_is_used():
     used = {path.resolve() for page in PAGES for path in targets(page)}
     assert set((ROOT / "docs" / "pictures").iterdir()) <= used
+
+
+def test_every_module_says_what_it_holds():
+    """On its first line, by which readers find it: `docs/modules.py` prints these."""
+    said = subprocess.run([sys.executable, ROOT / "docs" / "modules.py"], check=True, capture_output=True, text=True)
+    lines = said.stdout.splitlines()
+    assert len(lines) == len(list((ROOT / "src").rglob("*.py")))
+    assert [line for line in lines if len(line.split()) < 3] == []

@@ -347,13 +347,14 @@ def test_auto_is_exact_where_that_takes_seconds():
     from princomp.estimators.kernel_fit import choose_approximation
     from princomp.kernels import Gaussian, Sigmoid
 
-    def chosen(n, k, kernel=Gaussian(1.0)):
+    def chosen(n, k, kernel):
         return choose_approximation(as_rows(np.zeros((n, 1))), kernel, k)
 
-    assert chosen(20_000, 10) is None
-    assert chosen(20_001, 10) == "rpcholesky"
-    assert chosen(5_000, None) is None
-    assert chosen(5_001, None) == chosen(6_000, 1_000) == "rpcholesky"
+    rbf = Gaussian(1.0)
+    assert chosen(20_000, 10, rbf) is None
+    assert chosen(20_001, 10, rbf) == "rpcholesky"
+    assert chosen(5_000, None, rbf) is None
+    assert chosen(5_001, None, rbf) == chosen(6_000, 1_000, rbf) == "rpcholesky"
     assert chosen(30_000, 10, Sigmoid(1.0)) is None
 
 
@@ -449,7 +450,7 @@ def test_matrices_of_negative_eigenvalues_know_their_rounding():
     negative = -(Q * np.logspace(8, 0, 40)) @ Q.T
     taken_out = np.add.outer(*[1e8 * (Q[0] - Q[0].mean())] * 2)
     for K, count in ((negative, 0), (taken_out, 0), (taken_out + np.outer(Q[:, 1], Q[:, 1]), 1)):
-        with pytest.warns(UserWarning, match="has 1 positive" if count else "No eigenvalue"):
+        with pytest.warns(UserWarning, match="has 1 positive" if count else "igenvalue.* is 0|No eig"):
             model = KernelPCA(4, kernel="precomputed").fit((K + K.T) / 2)
         assert int((model.eigenvalues_ > 0).sum()) == count
         assert model.certificate_.holds

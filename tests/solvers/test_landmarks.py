@@ -153,6 +153,13 @@ def test_fourier_features_at_an_offset():
     np.testing.assert_allclose(near, far, atol=1e-12)
 
 
+def test_fourier_features_of_single_precision_are_those_of_the_numbers_it_holds():
+    """Frequencies may be large, as those of the Laplacian kernel are: a row that is rounded would be another one."""
+    A = X.astype(np.float32)
+    features = fourier(Laplacian(8.0), 3, 200, np.random.default_rng(0), A.mean(axis=0, dtype=float))
+    np.testing.assert_array_equal(features(A), features(A.astype(float)))
+
+
 def test_other_kernels_have_no_fourier_features():
     with pytest.raises(ValueError, match='Use "nystroem"'):
         fourier(Linear(), 3, 10, np.random.default_rng(0))

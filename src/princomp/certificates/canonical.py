@@ -19,7 +19,8 @@ from princomp.penalties import Penalty, RowNorms, Zero
 
 FARTHEST = 10.0  # that a row may be shortened by in a step; rows are about as long as 1
 SHRINKAGE = 1e-4  # of the covariances, divided by n - 1: they are singular where there are more features than samples
-# The multiplier of the tangent space.
+# The multiplier of the tangent space. Six fits of sides 80 x 60 and 80 x 80 took 559 steps to 1e-5, whatever these are:
+# NEWTON_STEPS from 5 to 200, MAX_BACKTRACKS from 5 on, NEWTON_TOL from 1e-14 to 1e-8.
 MAX_BACKTRACKS = 40
 DIGITS_OF_STEP = 1e-14  # of D, and of the dual, relatively: what is smaller is rounding
 NEWTON_STEPS = 50

@@ -12,9 +12,10 @@ from princomp._typing import Array
 from princomp.certificates import in_units
 from princomp.data import Centered, Rows, budget, statistics
 from princomp.data.rows import itself
+from princomp.data.running import Running
 from princomp.data.wrapped import mapped
 from princomp.estimators.checks import check_values
-from princomp.estimators.decompose import decompose
+from princomp.estimators.decompose import by_eigh_of_scatter, decompose
 from princomp.estimators.kernel_columns import decompose_columns
 from princomp.estimators.spectrum import Spectrum
 from princomp.kernels import Kernel, resolve
@@ -78,6 +79,7 @@ class Found:
     value_intervals: Array | None = None  # (k, 2)
     ratio_intervals: Array | None = None  # (k, 2)
     negative: float | None = None
+    scatter: Array | None = None  # (w, w), of Fourier features, whose mean is ``mean``: rows may be added to it
 
 
 def find(rows: Rows, asked: Question) -> Found:
@@ -85,7 +87,7 @@ def find(rows: Rows, asked: Question) -> Found:
     if isinstance(asked.kernel, str) and asked.kernel == "precomputed":
         return _of_matrix(rows, asked)
     rows = statistics.here(rows)
-    about = _middle(rows, asked.names)
+    about = middle(rows, asked.names)
     kernel = resolve(asked.kernel, rows, **asked.kernel_options)
     approximation = asked.approximation
     if approximation == "auto":
@@ -121,7 +123,7 @@ def default_rank(k: int) -> int:
     return max(min(LEAST_RANK, room), RANK * k)
 
 
-def _middle(rows: Rows, names: Any) -> Array | None:
+def middle(rows: Rows, names: Any) -> Array | None:
     """Return the mean, about which rows are taken, or None if they are sparse; complain about what is no number."""
     found = statistics.moments(rows)
     if not np.isfinite(found.total):
@@ -226,14 +228,51 @@ def _by_features(rows: Rows, kernel: Kernel, about: Array | None, approximation:
     _check_finite(trace)
     rank = min(asked.rank or default_rank(asked.k or 0), n)
     made_of, basis = _features(rows, kernel, about, approximation, rank, asked)
+    if isinstance(made_of, Fourier):
+        return of_moments(made_of, moments_of(made_of, rows), kernel, asked)
     features, found, error = _decomposed(rows, made_of, asked)
+    return of_features(features, found, kernel, approximation, k=asked.k, trace=trace, error=error, basis=basis)
+
+
+def moments_of(features: Fourier, rows: Rows, before: Running | None = None) -> Running:
+    """Return count, mean and scatter matrix of the features of rows, and of those before them."""
+    w = features.width
+    budget.require(24.0 * w * w, f"The {w} x {w} scatter matrix of the features", "Use a smaller rank.")
+    return (before or Running.nothing(w)).and_of(mapped(rows, features, width=w))
+
+
+def of_moments(features: Fourier, moments: Running, kernel: Kernel, asked: Question) -> Found:
+    """Return the components of Fourier features, of which these moments are known."""
+    w, n = features.width, moments.count
+    k = min(asked.k or w, w, n)
+    if moments.total > 0:
+        found = by_eigh_of_scatter(moments.scatter, k, moments.total, asked.tol)
+    else:
+        found = Spectrum("eigh", np.zeros(k), np.eye(w, k), 0.0, Certificate(0.0, asked.tol, "global", True))
+    found = replace(found, count=n, freedom=n - 1.0, centred=True, mean=moments.mean)
+    answer = of_features(features, found, kernel, "fourier", k=asked.k, trace=float(n))
+    return replace(answer, scatter=moments.scatter)
+
+
+def of_features(
+    features: Nystroem | Fourier,
+    found: Spectrum,
+    kernel: Kernel,
+    approximation: str,
+    *,
+    k: int | None,
+    trace: float,
+    error: float = 0.0,
+    basis: Array | None = None,
+) -> Found:
+    """Return what the estimator keeps of a PCA of features; ``trace`` is tr(K), ``basis`` are landmarks."""
     total = float(found.total / found.unit / found.unit)
     root = features.root if isinstance(features, Nystroem) else np.eye(features.width)
     found = _as_known(found, features.rounding(root @ found.V, trace))
     values = np.where(found.values > found.certificate.details["floor"], found.values, 0.0)
     V = np.where(values > 0, found.V, 0.0)
-    sign = signs(root @ V)
-    kept = slice(max(int((values > 0).sum()), 1) if asked.k is None else None)
+    sign = signs(root @ V if isinstance(features, Nystroem) else features.about_zero(V))
+    kept = slice(max(int((values > 0).sum()), 1) if k is None else None)
     V, values = (V * sign)[:, kept], values[kept]
     mean = found.mean
     answer = Found(
@@ -246,24 +285,24 @@ def _by_features(rows: Rows, kernel: Kernel, about: Array | None, approximation:
         mean=root @ mean,
         mean_square=float(mean @ mean),
         result=_result_of_features(found.certificate, V, values, total),
-        basis=basis,
-        about=about,
+        basis=features.basis if isinstance(features, Fourier) else basis,
+        about=features.about if isinstance(features, Fourier) else features.columns.about,
         negative=0.0 if kernel.psd else None,
     )
-    answer = _padded(answer, asked.k or 0)
+    answer = _padded(answer, k or 0)
     if isinstance(features, Nystroem):
-        return _with_intervals(answer, total, trace, max(trace - total - n * answer.mean_square, 0.0), error)
+        left = max(trace - total - found.count * answer.mean_square, 0.0)
+        return _with_intervals(answer, total, trace, left, error)
     return _approximate(answer, "random features", "how near it comes to that is not known")
 
 
-def _decomposed(rows: Rows, made_of: Columns | Fourier, asked: Question) -> tuple[Nystroem | Fourier, Spectrum, float]:
+def _decomposed(rows: Rows, columns: Columns, asked: Question) -> tuple[Nystroem, Spectrum, float]:
     """Return features, their components, and what rounding leaves unknown of their eigenvalues beyond the usual."""
-    k = min(asked.k or made_of.width, made_of.width, rows.shape[0])
-    if isinstance(made_of, Columns):
-        quick = decompose_columns(rows, made_of, k, asked.tol)
-        if quick is not None:
-            return quick
-    features = nystroem(made_of) if isinstance(made_of, Columns) else made_of
+    k = min(asked.k or columns.width, columns.width, rows.shape[0])
+    quick = decompose_columns(rows, columns, k, asked.tol)
+    if quick is not None:
+        return quick
+    features = nystroem(columns)
     how: dict[str, Any] = {"tol": asked.tol, "max_iter": asked.max_iter, "drive": asked.drive}
     made = mapped(rows, features, width=features.width)
     k = min(k, features.width)
@@ -278,7 +317,7 @@ def _features(
     rng = asked.generator()
     if approximation == "fourier":
         made = fourier(kernel, rows.shape[1], rank, rng, about)
-        return made, np.ascontiguousarray(made.frequencies.T)
+        return made, made.basis
     if approximation == "rpcholesky" and not kernel.psd:
         raise ValueError(
             'approximation="rpcholesky" needs a kernel that is known to be positive semidefinite, which '

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,13 +14,15 @@ from princomp._kinds import ANY, NONNEGATIVE, SHARE, SQUARABLE, VARIANCE, Count,
 from princomp._typing import Array
 from princomp._warn import warn
 from princomp.data import Rows, as_rows, statistics
+from princomp.data.running import Running
 from princomp.data.wrapped import map_pieces
 from princomp.estimators.base import Estimator
 from princomp.estimators.checks import check_choice, check_count, check_values, count_components
 from princomp.estimators.description import Description, Scores, usual_scores
 from princomp.estimators.kernel_choice import HELD_OUT, Wish, choose
 from princomp.estimators.kernel_description import describe_kernel, scores_and_novelty, scores_with_novelty
-from princomp.estimators.kernel_fit import APPROXIMATIONS, Features, Found, Question, find, novelty, scores
+from princomp.estimators.kernel_fit import APPROXIMATIONS, Features, Found, Question, find, middle, novelty, scores
+from princomp.estimators.kernel_partial import ONLY_FOURIER, Seen, begin, components, go_on, more_examples
 from princomp.estimators.kernel_preimage import (
     Model,
     Way,
@@ -169,6 +171,7 @@ class KernelPCA(Estimator):
         "_mean_square": Number(),  # of k(x_i, x_j), over all training rows
         "held_out_": Numbers("tried three", ANY, or_none=True, optional=True),
         "noise_": Number(NONNEGATIVE, or_none=True, optional=True),
+        "_scatter": Numbers("w w", or_none=True, optional=True),  # of the features, for `partial_fit` to go on with
         "_examples": Numbers("e p", or_none=True, optional=True),  # training rows, for the way back
     }
 
@@ -214,11 +217,22 @@ class KernelPCA(Estimator):
         rows = self._open(X, reset=True, least_rows=2)
         self._check_parameters(rows)
         wish = Wish(_is_held_out(self.gamma), _is_held_out(self.n_components), self.preimage, self.noise)
-        asked = Question(
+        asked = self._question(rows, tell, "median" if wish.gamma else self.gamma)
+        chosen = choose(statistics.here(rows), asked, wish) if wish.gamma or wish.k else None
+        found = find(rows, asked if chosen is None else chosen.asked)
+        self._keep(found, rows.dtype, rows.shape[0])
+        self.held_out_ = None if chosen is None else chosen.tried
+        self.noise_ = None if chosen is None else chosen.noise
+        way = resolve_preimage(self.preimage, found.kernel)
+        how = {"asked": self.preimage is not None}
+        self._examples = kept_examples(rows, found.approximation, len(found.coefficients), way, **how)
+
+    def _question(self, rows: Rows, tell: Tell, gamma: Any) -> Question:
+        return Question(
             k=None if isinstance(self.n_components, str | None) else int(self.n_components),
             kernel=self.kernel,
             kernel_options={
-                "gamma": "median" if wish.gamma else self.gamma,
+                "gamma": gamma,
                 "degree": self.degree,
                 "coef0": self.coef0,
                 "n_neighbors": self.n_neighbors,
@@ -233,19 +247,79 @@ class KernelPCA(Estimator):
             drive=self._drive(tell, rows),
             names=self._names,
         )
-        chosen = choose(statistics.here(rows), asked, wish) if wish.gamma or wish.k else None
-        found = find(rows, asked if chosen is None else chosen.asked)
-        self._keep(found, rows)
-        self.held_out_ = None if chosen is None else chosen.tried
-        self.noise_ = None if chosen is None else chosen.noise
-        way = resolve_preimage(self.preimage, found.kernel)
-        how = {"asked": self.preimage is not None}
-        self._examples = kept_examples(rows, found.approximation, len(found.coefficients), way, **how)
 
-    def _check_parameters(self, rows: Rows) -> None:
+    @property
+    def partial_fit(self) -> Callable[..., Self]:
+        """Fit the model to further rows, with approximation="fourier": ``partial_fit(X, y=None)`` returns self.
+
+        Frequencies are drawn at the first call, of at least 2 rows, or by `fit`. Of all rows count, mean and scatter
+        matrix of their features are kept, so that after each call the model is that of a fit to all rows so far,
+        whatever the batches (with as many features: ``rank`` is not held to the number of rows). ``gamma`` must be a
+        number or None. `princomp.save` keeps what is needed to go on.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Some rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from princomp import KernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(300, 3))
+        >>> model = KernelPCA(2, approximation="fourier", random_state=0)
+        >>> for batch in np.split(X, 3):
+        ...     model = model.partial_fit(batch)
+        >>> model.n_samples_seen_
+        300
+        """
+        if self.approximation != "fourier":
+            raise AttributeError(ONLY_FOURIER)
+        return self._partial_fit
+
+    def _partial_fit(self, X: Any, y: Any = None) -> Self:
+        return self._all_or_nothing(self._fit_more, X)
+
+    def _fit_more(self, X: Any, tell: Tell) -> None:
+        first = not hasattr(self, "result_")
+        before = None if first else self._seen()
+        rows = self._open(X, reset=first, least_rows=2 if first else 1)
+        if _is_held_out(self.n_components):
+            raise ValueError('partial_fit needs n_components as a number, or None: "held-out" needs all rows at once.')
+        self._check_parameters(rows, partial=True)
+        asked, rows = self._question(rows, tell, self.gamma), statistics.here(rows)
+        about = middle(rows, self._names)
+        seen = (before or begin(rows, asked, about)).and_of(rows)
+        found = components(seen, asked)
+        examples = (None, 0) if before is None else (self._examples, before.moments.count)
+        self._keep(found, rows.dtype, seen.moments.count, more=True)
+        self.held_out_ = self.noise_ = None
+        self._examples = more_examples(*examples, rows, len(found.coefficients))
+
+    def _seen(self) -> Seen:
+        """Return what `partial_fit` goes on with."""
+        scatter = getattr(self, "_scatter", None)  # files of older versions have none
+        moments = None if scatter is None else Running(self.n_samples_, self._mean, scatter)
+        return go_on(self.kernel_, self._basis, self._about, moments)
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """How many rows `partial_fit` was given in all, or `fit`."""
+        check_is_fitted(self)
+        return int(self.n_samples_)
+
+    def _check_parameters(self, rows: Rows, *, partial: bool = False) -> None:
         """Complain about parameters that mean nothing."""
         self._check_limits()
-        count_components(self.n_components, rows.shape[0], of=" (= n)", words=(HELD_OUT,))
+        # Rows that are still to come may have more components than these.
+        most = np.iinfo(int).max if partial else rows.shape[0]
+        count_components(self.n_components, most, of=" (= n)", words=(HELD_OUT,))
         if self.noise is not None and not (isinstance(self.noise, Real) and 0 < float(self.noise) < np.inf):
             raise ValueError(f"noise must be a finite number above 0, or None; got {self.noise!r}.")
         if self.approximation is not None:
@@ -255,9 +329,8 @@ class KernelPCA(Estimator):
         if self.landmarks is not None and (self.approximation != "nystroem" or self.rank is not None):
             raise ValueError('landmarks go with approximation="nystroem", and without rank.')
 
-    def _keep(self, found: Found, rows: Rows) -> None:
-        """Derive all attributes: the one place."""
-        dtype, n = rows.dtype, rows.shape[0]
+    def _keep(self, found: Found, dtype: Any, n: int, *, more: bool = False) -> None:
+        """Derive all attributes: the one place. ``more``: rows may be to come, and components with them."""
         if found.values.max(initial=0.0) > np.finfo(dtype).max:
             raise ValueError(
                 f"An eigenvalue is larger than {dtype} holds: give X as float64, or divide it by a constant."
@@ -273,8 +346,9 @@ class KernelPCA(Estimator):
         self._basis, self._about = found.basis, found.about
         self._coefficients, self._offset = found.coefficients, found.offset
         self._mean, self._mean_square = found.mean, found.mean_square
+        self._scatter = found.scatter
         self._keep_result(found.result)
-        _warn_of(found, asked=isinstance(self.n_components, Integral))
+        _warn_of(found, asked=not more and isinstance(self.n_components, Integral))
 
     # Using the fit
 

@@ -107,8 +107,23 @@ class Fourier:
 
     def __call__(self, block: Any) -> Array:
         """Return the features of rows, (n, 2 m)."""
-        angles = np.asarray(moved(block, self.about).astype(np.float64, copy=False) @ self.frequencies)
+        # In double precision before anything is taken off: an angle may be many times a row.
+        angles = np.asarray(moved(block.astype(np.float64, copy=False), self.about) @ self.frequencies)
         return np.hstack([np.cos(angles), np.sin(angles)]) / np.sqrt(self.frequencies.shape[1])
+
+    @property
+    def basis(self) -> Array:
+        """The frequencies as rows, (m, p)."""
+        return np.ascontiguousarray(self.frequencies.T)
+
+    def about_zero(self, coefficients: Array) -> Array:
+        """Return coefficients (2 m, k) of the same functions of x in cos(w'x), sin(w'x): of rows as they are."""
+        if self.about is None:
+            return coefficients
+        angles = (self.about @ self.frequencies)[:, None]
+        cosines, sines = np.split(coefficients, 2)
+        turned = [np.cos(angles) * cosines - np.sin(angles) * sines, np.sin(angles) * cosines + np.cos(angles) * sines]
+        return np.vstack(turned)
 
     def rounding(self, coefficients: Array, trace: float) -> Array:
         """Return how long an error (k,) rounding makes in features times orthonormal coefficients; tr(K) is n."""

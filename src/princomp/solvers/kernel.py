@@ -1,8 +1,9 @@
 """Kernel PCA (Schoelkopf, Smola & Mueller, Neural Computation 1998) by the eigenproblem of the centred kernel matrix.
 
 Objective: maximise tr(V' Kc V) over orthonormal V (n, k), Kc = (I - uu') K (I - uu') as `KernelMatrix` has it. Small
-matrices, those of kernels that are not positive semidefinite, and many components: LAPACK on the whole matrix; else
-block Krylov iteration on products with it, which needs no matrix in memory (`princomp.solvers.leading`).
+matrices, those of kernels that are not positive semidefinite, and many components: LAPACK on the whole matrix, or
+ARPACK for very few components of small ones; else block Krylov iteration on products with it, which needs no matrix in
+memory (`princomp.solvers.leading`).
 
 Only positive eigenvalues belong to components. Where some are negative, their share of all is told.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,8 @@ from princomp.solvers.krylov import GROWTH
 from princomp.solvers.leading import Operator, leading
 
 DENSE = 1000  # rows up to which LAPACK, or ARPACK, is as fast for any number of components
-LEAST_ARPACK, VERY_FEW = 100, 0.05  # rows, and their share, from and up to which ARPACK is faster
+TINY = 100  # rows up to which to find all eigenvalues costs nothing
+VERY_FEW = 0.05  # of the rows: components up to which ARPACK is faster
 LATE = 0.1  # of tol, at which ARPACK ends: what it takes for the residual is not relative to each value
 FEW = 0.2  # of the rows: components that are few, whose eigenvalues alone are found by LAPACK
 MOST = 0.3  # of the rows: components so many that all eigenvectors are certified at once in less time
@@ -77,8 +80,8 @@ def by_eigh(K: KernelMatrix, k: int | None, *, tol: float) -> KernelSpectrum:
     Very few are found by ARPACK, in a third of the time, and kept if they are certified.
     """
     S = K.centred_whole()
-    few = K.psd and k is not None and k <= FEW * K.n
-    if few and k is not None and K.n > LEAST_ARPACK and k <= VERY_FEW * K.n:
+    few = K.psd and k is not None and K.n > TINY and k <= FEW * K.n
+    if few and k is not None and k <= VERY_FEW * K.n:
         quick = _by_arpack(S, k, tol)
         if quick is not None:
             found = _spectrum(K, S, *quick, k, tol)
@@ -153,14 +156,15 @@ def by_krylov(
     total = K.centred_trace
     rough = K.centred_product_in_single if K.may_begin_in_single else None
     growth = 0.0 if K.n >= COSTLY else GROWTH
-    S = Operator(K.centred_product, K.n, total, partial(_floor, K), in_single=rough, growth=growth)
+    # What is certified, and returned, has nothing of u.
+    how: dict[str, Any] = {"in_single": rough, "growth": growth, "to_vectors": partial(_within, K)}
+    S = Operator(K.centred_product, K.n, total, partial(_floor, K), **how)
     found = leading(S, k, tol=tol, max_iter=max_iter, rng=rng, drive=drive)
     values = np.where(found.values > _floor(K, found.values), found.values, 0.0)
     total = max(total, float(values.sum()))
     left = total - float(values.sum())
-    V = _within(K, found.V)
-    result = replace(found.result, value={"V": V, "values": values}, objective=left)
-    return KernelSpectrum(values, V, total, result, total, 0.0)
+    result = replace(found.result, value={"V": found.V, "values": values}, objective=left)
+    return KernelSpectrum(values, found.V, total, result, total, 0.0)
 
 
 def _within(K: KernelMatrix, V: Array) -> Array:

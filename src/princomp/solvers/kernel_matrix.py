@@ -133,7 +133,7 @@ class KernelMatrix:
 
     def product(self, V: Array) -> Array:
         """Return K V, (n, b)."""
-        if self._whole is not None or (self.kept and self.n <= SMALL):
+        if self._whole is not None or (np.float64 in self.kept and self.n <= SMALL):
             # Long rows times long rows: BLAS is faster on this form of it than on K V with few columns.
             return (V.T @ self.whole()).T
         return self._by_tiles(V, np.float64)

@@ -267,7 +267,8 @@ def _needed(found: _Found, tol: float) -> Array:
     """
     values = np.maximum(found.values, np.finfo(float).tiny)
     seen = np.sqrt(LATE * tol * values[-1] / values)
-    return np.minimum(LATE * tol, np.maximum(seen, found.floor / values))
+    hidden = np.divide(found.floor, values, out=np.ones(len(values)), where=found.floor < values)
+    return np.minimum(LATE * tol, np.maximum(seen, hidden))
 
 
 def _to_lock(values: Array, good: Array) -> int:
