@@ -222,7 +222,9 @@ def short(value):
 def left_by(model, *data):
     """Everything that a fitted model holds and says, by place."""
     parameters = model.get_params()
-    found = {"attributes": {name: value for name, value in vars(model).items() if name not in parameters}}
+    found = {
+        "attributes": {name: value for name, value in vars(model).items() if name not in parameters and name[0] != "_"}
+    }
     found["description"] = describe(model)
     if data:
         rows = [each[:5] for each in data]
