@@ -6,7 +6,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 from helpers import shards
-from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
+from princomp import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
 from princomp.data import Centered, as_rows, statistics
 from princomp.data.signature import PERIOD, Signature, require_unchanged, row_weights, total_weight
 from princomp.estimators.standardise import standardise
@@ -173,6 +173,11 @@ REREADERS = {
     "probabilistic, EM, scaled": ProbabilisticPCA(2, method="em", scale=True),
     "mixture": ProbabilisticPCAMixture(2, n_clusters=2),
     "canonical": SparseCCA(2),
+    "kernel, exact": KernelPCA(2, approximation=None),
+    "kernel, nystroem": KernelPCA(2, approximation="nystroem", rank=20),
+    "kernel, rpcholesky": KernelPCA(2, approximation="rpcholesky", rank=20),
+    "kernel, fourier": KernelPCA(2, approximation="fourier", rank=20),
+    "kernel, ridge": KernelPCA(2, approximation="fourier", rank=20, preimage="ridge"),
 }
 ROWS = np.random.default_rng(0).standard_normal((80, 6)) @ np.random.default_rng(1).standard_normal((6, 6))
 
@@ -210,6 +215,13 @@ def test_one_cell_that_changes_after_a_while_is_an_error(fit, share):
         fit([Readings(max(share * whole.count, 4))])  # shape, first rows and moments are of the data as they were
 
 
+def test_a_batch_that_changes_while_it_is_read_is_an_error():
+    whole, model = Readings(), KernelPCA(2, approximation="fourier", rank=20, random_state=0)
+    clone(model).partial_fit([whole])
+    with pytest.raises(ValueError, match="The data changed between two readings, in column 4"):
+        model.partial_fit([Readings(whole.count)])
+
+
 @pytest.mark.parametrize("fit", ["probabilistic, EM", "mixture"], indirect=True)
 def test_a_cell_that_goes_missing_is_an_error(fit):
     calls = []
@@ -222,15 +234,19 @@ def test_a_cell_that_goes_missing_is_an_error(fit):
         fit([shard])
 
 
+def answer(model):
+    return model.transform(ROWS) if isinstance(model, KernelPCA) else model.components_
+
+
 def test_data_that_stay_the_same_are_fitted_from_wherever_they_come(fit, tmp_path):
     np.save(tmp_path / "rows.npy", ROWS)
-    expected = np.abs(fit(ROWS).components_)  # two entries may tie for the largest, which decides the sign
+    expected = np.abs(answer(fit(ROWS)))  # two entries may tie for the largest, which decides the sign
     for data in (
         [lambda: ROWS[:30], lambda: ROWS[30:]],
         [tmp_path / "rows.npy"],
         np.load(tmp_path / "rows.npy", mmap_mode="r"),
     ):
-        np.testing.assert_allclose(np.abs(fit(data).components_), expected, atol=1e-6)
+        np.testing.assert_allclose(np.abs(answer(fit(data))), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(1e-3, 1e3, 80), np.full(80, 1e-30)])

@@ -13,6 +13,8 @@ from princomp.certificates import in_units
 from princomp.data import Centered, Rows, budget, statistics
 from princomp.data.rows import itself
 from princomp.data.running import Running
+from princomp.data.signature import require_unchanged
+from princomp.data.statistics import Moments
 from princomp.data.wrapped import mapped
 from princomp.estimators.checks import check_values
 from princomp.estimators.decompose import by_eigh_of_scatter, decompose
@@ -80,6 +82,7 @@ class Found:
     ratio_intervals: Array | None = None  # (k, 2)
     negative: float | None = None
     scatter: Array | None = None  # (w, w), of Fourier features, whose mean is ``mean``: rows may be added to it
+    looked_at: Moments | None = None  # of the rows, when they were first read
 
 
 def find(rows: Rows, asked: Question) -> Found:
@@ -87,14 +90,16 @@ def find(rows: Rows, asked: Question) -> Found:
     if isinstance(asked.kernel, str) and asked.kernel == "precomputed":
         return _of_matrix(rows, asked)
     rows = statistics.here(rows)
-    about = middle(rows, asked.names)
+    about, moments = first_look(rows, asked.names)
     kernel = resolve(asked.kernel, rows, **asked.kernel_options)
     approximation = asked.approximation
     if approximation == "auto":
         approximation = choose_approximation(rows, kernel, asked.k)
     if approximation is None:
-        return _exact(rows, kernel, about, asked)
-    return _by_features(rows, kernel, about, approximation, asked)
+        found = _exact(rows, kernel, about, asked)
+    else:
+        found = _by_features(rows, kernel, about, approximation, asked)
+    return replace(found, looked_at=moments)
 
 
 def choose_approximation(rows: Rows, kernel: Kernel, k: int | None) -> str | None:
@@ -123,12 +128,18 @@ def default_rank(k: int) -> int:
     return max(min(LEAST_RANK, room), RANK * k)
 
 
-def middle(rows: Rows, names: Any) -> Array | None:
-    """Return the mean, about which rows are taken, or None if they are sparse; complain about what is no number."""
+def first_look(rows: Rows, names: Any) -> tuple[Array | None, Moments]:
+    """Return the mean, about which rows are taken (None if they are sparse), and moments; complain about no numbers."""
     found = statistics.moments(rows)
     if not np.isfinite(found.total):
         check_values(rows, names)
-    return None if rows.sparse else found.mean
+    return None if rows.sparse else found.mean, found
+
+
+def last_look(rows: Rows, first: Moments | None, names: Any) -> None:
+    """Raise ValueError if rows that could change are not those of the first look any more."""
+    if first is not None and rows.changeable:
+        require_unchanged(first.signature, statistics.weighted_sums(first.centered(rows)), names)
 
 
 def _exact(rows: Rows, kernel: Kernel, about: Array | None, asked: Question) -> Found:

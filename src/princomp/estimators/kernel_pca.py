@@ -21,7 +21,17 @@ from princomp.estimators.checks import check_choice, check_count, check_values, 
 from princomp.estimators.description import Description, Scores, usual_scores
 from princomp.estimators.kernel_choice import HELD_OUT, Wish, choose
 from princomp.estimators.kernel_description import NEGLIGIBLE, describe_kernel, scores_and_novelty, scores_with_novelty
-from princomp.estimators.kernel_fit import APPROXIMATIONS, Features, Found, Question, find, middle, novelty, scores
+from princomp.estimators.kernel_fit import (
+    APPROXIMATIONS,
+    Features,
+    Found,
+    Question,
+    find,
+    first_look,
+    last_look,
+    novelty,
+    scores,
+)
 from princomp.estimators.kernel_partial import ONLY_FOURIER, Seen, begin, components, go_on, more_examples
 from princomp.estimators.kernel_preimage import (
     Model,
@@ -224,6 +234,7 @@ class KernelPCA(Estimator):
         way = resolve_preimage(self.preimage, found.kernel)
         how = {"asked": self.preimage is not None}
         self._examples = kept_examples(rows, found.approximation, len(found.coefficients), way, **how)
+        last_look(rows, found.looked_at, self._names)
 
     def _question(self, rows: Rows, tell: Tell, gamma: Any) -> Question:
         return Question(
@@ -292,13 +303,14 @@ class KernelPCA(Estimator):
             raise ValueError('partial_fit needs n_components as a number, or None: "held-out" needs all rows at once.')
         self._check_parameters(rows, partial=True)
         asked, rows = self._question(rows, tell, self.gamma), statistics.here(rows)
-        about = middle(rows, self._names)
+        about, looked_at = first_look(rows, self._names)
         seen = (before or begin(rows, asked, about)).and_of(rows)
         found = components(seen, asked)
         examples = (None, 0) if before is None else (self._examples, before.moments.count)
         self._keep(found, rows.dtype, seen.moments.count, more=True)
         self.held_out_ = self.noise_ = None
         self._examples = more_examples(*examples, rows, len(found.coefficients))
+        last_look(rows, looked_at, self._names)
 
     def _seen(self) -> Seen:
         """Return what `partial_fit` goes on with."""
