@@ -193,7 +193,9 @@ def certify(
 
 
 def certify_all(S: Array, V: Array, values: Array, k: int, *, tol: float, floor: float) -> Certificate:
-    """Certify the first k of *all* eigenvectors V (n, n) of a matrix S, with eigenvalues ``values`` (n,), descending.
+    """Certify the first k of *all* eigenvectors V (n, m) of a matrix S, with eigenvalues ``values`` (n,), descending.
+
+    Those of values near 0 may be left out of V, at the end.
 
     What `certify` measures is bounded here, in a fifth of the time. With E = S - V diag(values) V', D = V'V - I, d a
     column of it, and L the largest value in magnitude, the residual S v - v l of a component is not longer than
@@ -205,8 +207,9 @@ def certify_all(S: Array, V: Array, values: Array, k: int, *, tol: float, floor:
     apart = V.T @ V
     apart[np.diag_indices_from(apart)] -= 1.0
     orthonormality, columns = float(np.abs(apart).max()), np.linalg.norm(apart, axis=0)
-    rest, root = S.copy(), np.sqrt(np.abs(values))
-    for sign, kept in ((-1.0, values > 0), (1.0, values < 0)):
+    rest, there = S.copy(), values[: V.shape[1]]
+    root = np.sqrt(np.abs(there))
+    for sign, kept in ((-1.0, there > 0), (1.0, there < 0)):
         if kept.any():
             half = V[:, kept] * root[kept]
             rest += sign * (half @ half.T)

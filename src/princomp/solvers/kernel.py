@@ -134,7 +134,9 @@ def _certified(
         return Certificate(0.0, tol, "global", True, {"residuals": np.zeros(k), "floor": floor[:k]})
     certificate = None
     if there >= MOST * K.n and len(every) == K.n:
-        whole = np.hstack([V[:, :there], vectors[:, there:]])
+        # Those of no variance are left out: V has been turned away from u, which is one of them.
+        m = int((np.abs(every) > floor).sum())
+        whole = V[:, :there] if m == there else np.hstack([V[:, :there], vectors[:, there:]])
         certificate = certificates.certify_all(S, whole, every, there, tol=tol, floor=float(floor[0]))
     if certificate is None or not certificate.holds:
         first, last = V[:, :there], float(floor[there - 1])
