@@ -25,8 +25,10 @@ def table(found):
 
 
 def test_an_exact_fit_tells_its_kernel_and_has_no_bounds():
-    found = said()
-    assert found.computation == ("Kernel rbf with gamma 2, between all 120 samples.", "Solved exactly, up to rounding.")
+    model = KernelPCA(3, gamma=2.0).fit(X)
+    found = describe(model)
+    how = "Kernel rbf with gamma 2, between all 120 samples."
+    assert found.computation == (how, str(model.result_.status))
     assert found.summary.endswith(" The variance is that in the feature space of the kernel rbf with gamma 2.")
     assert list(table(found)) == ["component", "eigenvalue", "share", "cumulative share"]
     assert found.sections[0].between == ()

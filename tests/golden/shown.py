@@ -78,7 +78,8 @@ def of_axes(axes):
         "shapes": [(each.width, each.height, each.angle) for each in axes.patches if hasattr(each, "angle")],
         "images": [np.ma.filled(each.get_array(), np.nan) for each in axes.images],
         "limits": [axes.get_xlim(), axes.get_ylim()],
-        "is on": axes.axison,
+        "is on": [axes.axison, *(each.get_visible() for each in axes.spines.values())],
+        "marks": [each.get_text() for each in (*axes.get_xticklabels(), *axes.get_yticklabels())],
     }
 
 

@@ -408,8 +408,13 @@ RUNS = {
 def test_restart_from_every_state_is_exact(name, monkeypatch):
     monkeypatch.setattr(solver, "STATE_WORK", 100.0)  # many states
     steps, begin = solve(load_pitprops().correlation, **RUNS[name])
-    states = list(steps(begin))
+    states, copies = [], []
+    for state in steps(begin):
+        states.append(state)
+        copies.append({key: np.array(array) for key, array in state.value.items()})
     assert len(states) >= 6
+    for state, copy in zip(states, copies, strict=True):  # what was handed out is not changed by later steps
+        assert all((np.asarray(state.value[key]) == copy[key]).all() for key in copy if key != "target")
     for i, state in enumerate(states):
         given = {key: np.array(array, order="F") for key, array in state.value.items()}
         for again, expected in zip(steps(given), states[i + 1 :], strict=True):

@@ -30,6 +30,7 @@ BETWEEN = (
 )
 CURVED = f"{SAMPLES_LIE} Components of a kernel are curved: features have no weights in them."
 NOVELTY = " Novelty is what the components leave of a sample: large if it is unlike the samples of the fit."
+NEGLIGIBLE = 1e-6  # of all eigenvalues: as many negative ones are the rounding of a matrix that was stored in float32
 SHOWN = 9  # scores on a page, so that novelty is among those to choose from
 ALONE = 2.0  # a first share below this many times that of a matrix in which no sample is like another
 WAYS = {
@@ -178,7 +179,7 @@ def _notes(model: Any) -> tuple[str, ...]:
             "To this kernel each sample is like itself alone: no component holds much more than any other would. Take "
             'a smaller gamma, such as gamma="median", or columns in comparable units.'
         )
-    if model.negative_share_:
+    if (model.negative_share_ or 0.0) > NEGLIGIBLE:
         notes.append(
             f"The kernel is not positive semidefinite: {percent(model.negative_share_)} of its eigenvalues, by "
             "magnitude, are negative. Components are of the positive ones."

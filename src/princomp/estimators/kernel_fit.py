@@ -37,7 +37,7 @@ RANK_BYTES = 48.0  # for each pair of landmarks, or features: matrices of that s
 # Landmarks are chosen among these many rows at the most, evenly picked, so that the choice takes bounded memory.
 SAMPLE_ROWS, SAMPLE_BYTES = 30_000, 2**28
 # Rows up to which "auto" is exact, for few components, and for all: ten components of 20,000 and of 40,000 rows of 20
-# take 8 and 36 s on one core, all of 5,000 take 25 s; landmarks 1 to 2 s.
+# take 9 and 37 s on one core; all of 5,000 some 20 s; landmarks 1 to 2 s.
 EXACT_ROWS, ALL_ROWS = 20_000, 5_000
 # Of the cells of rows that stay sparse: products of sparse rows take as long as those of full ones from 0.1 on.
 SPARSE = 0.1

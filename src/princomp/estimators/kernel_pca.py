@@ -20,7 +20,7 @@ from princomp.estimators.base import Estimator
 from princomp.estimators.checks import check_choice, check_count, check_values, count_components
 from princomp.estimators.description import Description, Scores, usual_scores
 from princomp.estimators.kernel_choice import HELD_OUT, Wish, choose
-from princomp.estimators.kernel_description import describe_kernel, scores_and_novelty, scores_with_novelty
+from princomp.estimators.kernel_description import NEGLIGIBLE, describe_kernel, scores_and_novelty, scores_with_novelty
 from princomp.estimators.kernel_fit import APPROXIMATIONS, Features, Found, Question, find, middle, novelty, scores
 from princomp.estimators.kernel_partial import ONLY_FOURIER, Seen, begin, components, go_on, more_examples
 from princomp.estimators.kernel_preimage import (
@@ -43,8 +43,6 @@ from princomp.solvers.preimage import STEPS, TOL
 
 # The way back of models, with the coefficients it was made for: found when it is first gone, from what the model holds.
 _ways: WeakKeyDictionary[Any, tuple[Array, str, Way]] = WeakKeyDictionary()
-
-NEGLIGIBLE = 1e-6  # of all eigenvalues: as many negative ones are the rounding of a matrix that was stored in float32
 
 
 class KernelPCA(Estimator):
