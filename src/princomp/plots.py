@@ -217,15 +217,15 @@ def held_out_errors(model: Any, *, axes: Axes | None = None) -> Axes:
     if tried is None:
         raise ValueError('Nothing was held out: fit with n_components="held-out" or gamma="held-out".')
     axes = axes or _new_axes()
-    gammas = np.unique(tried[:, 0])  # NaN, of a kernel without, is one of them
+    gammas = np.unique(tried[:, 0])
     for number, gamma in enumerate(gammas):
-        mine = tried[np.isnan(tried[:, 0]) if np.isnan(gamma) else tried[:, 0] == gamma]
+        mine = tried[tried[:, 0] == gamma]
         colour = COLOURS[number % len(COLOURS)]
         style = "-" if number < len(COLOURS) else "--"
         axes.plot(mine[:, 1], mine[:, 2], "o" + style, ms=4, color=colour, label=f"gamma = {gamma:.3g}")
     best = tried[int(np.argmin(tried[:, 2]))]
     axes.plot(best[1], best[2], "o", ms=11, mfc="none", mec=GREY, mew=1.5)
-    if not np.isnan(gammas).any():
+    if gammas.any():  # 0 is that of a kernel without
         axes.legend()
     axes.set(xscale="log", xlabel="components", ylabel="mean squared error of held-out rows")
     return axes

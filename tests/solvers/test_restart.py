@@ -69,7 +69,7 @@ def regression_run(solver, ridge):
 
 def constrained_run(kind):
     S = load_pitprops().correlation
-    how = {"bounds": np.array([2.2, 1.6, 1.4]), "tol": 1e-9, "kind": kind}
+    how = {"bounds": np.array([2.2, 1.6, 1.4]), "tol": 1e-9, "deflation": kind}
     return lambda: partial(constrained.constrained, scatter.Matrix(S), **how), constrained.start(13)
 
 

@@ -155,7 +155,7 @@ def _path(problem: HeldOut, asked: Question, wish: Wish) -> Array:
     found = find(as_rows(problem.seen), replace(asked, k=k, drive=drive))
     values = feature_map(found.approximation, found.kernel, found.basis, found.about)(problem.noisy)
     z = values @ found.coefficients - found.offset
-    gamma = getattr(found.kernel, "gamma", np.nan)
+    gamma = getattr(found.kernel, "gamma", 0.0)
     most = max(int((found.values > 0).sum()), 1)
     tried: list[tuple[float, float, float]] = []
     for k in counts(most) if wish.k else [most]:
@@ -178,7 +178,7 @@ def _error(problem: HeldOut, found: Found, z: Array, preimage: str | None) -> fl
 def in_words(tried: Array, noise: float) -> str:
     """Say what was chosen, and from how much."""
     gamma, k, error = tried[int(np.argmin(tried[:, 2]))]
-    what = f"{int(k)} component{'' if k == 1 else 's'}" + ("" if np.isnan(gamma) else f" with gamma {gamma:.3g}")
+    what = f"{int(k)} component{'' if k == 1 else 's'}" + (f" with gamma {gamma:.3g}" if gamma > 0 else "")
     return (
         f"Of {len(tried)} models tried, {what} restored rows best that were held out: noise of standard deviation "
         f"{noise:.3g} was added to them, and the mean squared error is {error:.3g}."

@@ -282,7 +282,7 @@ def of_features(
     found = _as_known(found, features.rounding(root @ found.V, trace))
     values = np.where(found.values > found.certificate.details["floor"], found.values, 0.0)
     V = np.where(values > 0, found.V, 0.0)
-    sign = signs(root @ V if isinstance(features, Nystroem) else features.about_zero(V))
+    sign = signs(root @ V if isinstance(features, Nystroem) else features.along_mean(V, found.mean))
     kept = slice(max(int((values > 0).sum()), 1) if k is None else None)
     V, values = (V * sign)[:, kept], values[kept]
     mean = found.mean

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from princomp._kinds import ANY, NONNEGATIVE, SHARE, SQUARABLE, VARIANCE, Count, Kind, Number, Numbers, Of, Word
+from princomp._kinds import NONNEGATIVE, SHARE, SQUARABLE, VARIANCE, Count, Kind, Number, Numbers, Of, Word
 from princomp._typing import Array
 from princomp._warn import warn
 from princomp.data import Rows, as_rows, statistics
@@ -136,7 +136,7 @@ class KernelPCA(Estimator):
     approximation_ : str
         "exact", "nystroem", "rpcholesky" or "fourier".
     held_out_ : (m, 3) array or None
-        For "held-out": gamma (NaN if the kernel has none), number of components and mean squared error of each model
+        For "held-out": gamma (0 if the kernel has none), number of components and mean squared error of each model
         tried. See `princomp.plots.held_out_errors`.
     noise_ : float or None
         For "held-out": the standard deviation of the noise that was added.
@@ -177,7 +177,7 @@ class KernelPCA(Estimator):
         "_offset": Numbers("k", SQUARABLE),
         "_mean": Numbers("w", SQUARABLE),  # F(x) times this is the mean of k(x, x_i), or the trivial score
         "_mean_square": Number(),  # of k(x_i, x_j), over all training rows
-        "held_out_": Numbers("tried three", ANY, or_none=True, optional=True),
+        "held_out_": Numbers("tried three", NONNEGATIVE, or_none=True, optional=True),
         "noise_": Number(NONNEGATIVE, or_none=True, optional=True),
         "_scatter": Numbers("w w", or_none=True, optional=True),  # of the features, for `partial_fit` to go on with
         "_examples": Numbers("e p", or_none=True, optional=True),  # training rows, for the way back

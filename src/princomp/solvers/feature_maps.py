@@ -116,14 +116,13 @@ class Fourier:
         """The frequencies as rows, (m, p)."""
         return np.ascontiguousarray(self.frequencies.T)
 
-    def about_zero(self, coefficients: Array) -> Array:
-        """Return coefficients (2 m, k) of the same functions of x in cos(w'x), sin(w'x): of rows as they are."""
-        if self.about is None:
-            return coefficients
-        angles = (self.about @ self.frequencies)[:, None]
-        cosines, sines = np.split(coefficients, 2)
-        turned = [np.cos(angles) * cosines - np.sin(angles) * sines, np.sin(angles) * cosines + np.cos(angles) * sines]
-        return np.vstack(turned)
+    def along_mean(self, coefficients: Array, mean: Array) -> Array:
+        """Return by frequency (m, k) what it adds to products of coefficients (2 m, k) with the mean feature (2 m,).
+
+        Unlike coefficients, these numbers are the same wherever rows are taken about.
+        """
+        cosines, sines = np.split(coefficients * mean[:, None], 2)
+        return np.asarray(cosines + sines)
 
     def rounding(self, coefficients: Array, trace: float) -> Array:
         """Return how long an error (k,) rounding makes in features times orthonormal coefficients; tr(K) is n."""
