@@ -317,6 +317,23 @@ def test_negative_covariances_can_only_lower_what_a_nonnegative_vector_has(unit)
     assert nonnegative_bound(at_odds * unit) == pytest.approx(2.0 * unit, rel=1e-12)
 
 
+def test_the_smoothing_of_a_bound_falls_until_the_target_is_reached():
+    """From a smooth start a single stage ends at 2.05; the least bound is 1.858."""
+    block = small_block()
+    start = cardinality_bounds.Dual(0.5 * (1 - np.eye(block.size)), np.zeros(block.size))
+    for mu in (3.0, 1.0, 0.1):
+        assert cardinality_bounds.improve(block, start, 1.87, mu=mu, steps=2000).bound <= 1.87
+
+
+def test_a_tree_drops_points_that_its_leaves_have_left(monkeypatch):
+    monkeypatch.setattr(branch_and_bound, "POINT_BYTES", 1)
+    tree, block = branch_and_bound._Tree(), small_block()
+    for _ in range(4):
+        number = tree.keep(np.arange(block.size), random_dual(block, np.random.default_rng(0)))
+        tree.set(0, branch_and_bound.Kind.DUAL, 1.0, number)
+    assert set(tree.points) == {2, 3}  # that of the root until now, and the new one
+
+
 def test_points_that_no_leaf_uses_are_let_go_of(monkeypatch):
     X = np.random.default_rng(0).standard_normal((15, 30))
     S = X.T @ X

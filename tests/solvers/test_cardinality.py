@@ -433,3 +433,24 @@ def test_deflation_of_any_size(kind, size):
     np.testing.assert_allclose(sized / size, usual, atol=1e-12)
     if kind != "hotelling":
         assert abs(x @ sized @ x) <= 1e-12 * size
+
+
+def test_searches_start_where_a_column_says_most_of_others_for_its_own_variance(monkeypatch):
+    """A large variance alone is no promise: it is the squares of the largest covariances over it that count."""
+    monkeypatch.setattr(solver, "STARTS", 5)
+    monkeypatch.setattr(solver, "LEAST_STARTS", 5)
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 30)) * np.geomspace(1, 30, 30)
+    S = X.T @ X
+    promise = [np.sort(row**2)[::-1][:4].sum() / variance for row, variance in zip(S, np.diag(S))]
+    found = solver._promising(deflated(Matrix(S), "schur"), plain(30), 4)
+    assert set(found) == set(np.argsort(promise)[-5:])
+    assert set(found) != set(np.argsort(np.diag(S))[-5:])
+
+
+def test_a_residual_is_in_units_of_the_height_whatever_its_sign():
+    S = np.diag([3.0, 2.0, 1.0])
+    v = np.array([0.8, 0.6, 0.0])
+    assert solver._residual(deflated(Matrix(-S), "schur"), v) == pytest.approx(
+        solver._residual(deflated(Matrix(S), "schur"), v), rel=1e-12
+    )
