@@ -449,6 +449,17 @@ def test_an_option_of_one_name_and_two_helps_is_otherwise_the_same():
         _one_option({"a": click.Option(["--size"]), "b": click.Option(["--size"], is_flag=True)})
 
 
+def test_kernels_of_two_columns_have_ten_components(tmp_path):
+    """As many as rows, if need be: the component that tells two rings apart may be the third."""
+    from princomp.datasets import make_circles
+
+    rows = [f"{x!r},{y!r}" for x, y in make_circles(40, random_state=0).X.tolist()]
+    (tmp_path / "rings.csv").write_text("\n".join(["x,y", *rows]) + "\n", encoding="utf-8")
+    done = princomp("fit", "rings.csv", "--method", "kernel", "--gamma", "2", "--no-report", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert load(tmp_path / "out" / "model.princomp").n_components_ == 10
+
+
 def test_options_of_another_method_are_refused(wine):
     folder, _ = wine
     for option in ("--other", "--groups"):

@@ -222,7 +222,7 @@ def test_the_command_line_chooses(tmp_path):
     assert said.startswith(f"Of {len(model.held_out_)} models tried, {model.n_components_} components with gamma")
 
 
-@pytest.mark.filterwarnings("ignore:All rows are alike")
+@pytest.mark.filterwarnings("ignore:All rows are alike", "ignore:Noise was taken")
 @pytest.mark.parametrize(
     "how", [{}, {"gamma": "held-out"}, {"kernel": "linear"}, {"gamma": 0.0}, {"gamma": 1e9}], ids=str
 )
@@ -231,6 +231,14 @@ def test_odd_data_have_a_choice(rows, how):
     model = KernelPCA("held-out", random_state=0, **how).fit(rows)
     assert np.isfinite(model.held_out_[:, 1:]).all()
     assert np.isfinite(model.denoise(rows)).all()
+
+
+def test_noise_that_may_be_what_the_data_are_about_is_warned_of():
+    """Of two columns, the median component is one of the two that draw the rings."""
+    rings = make_circles(200, random_state=0).X
+    with pytest.warns(UserWarning, match=r"Noise was taken to have a standard deviation of 0\.5.*Give noise="):
+        KernelPCA("held-out", gamma=2.0, random_state=0).fit(rings)
+    KernelPCA("held-out", gamma=2.0, noise=0.05, random_state=0).fit(rings)
 
 
 def test_a_cell_that_is_no_number_is_named():

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.datasets import load_digits, load_iris, make_circles, make_moons
 from sklearn.decomposition import KernelPCA as Peer
 
@@ -579,3 +580,56 @@ def test_model_files_hold_every_kernel(kernel, tmp_path):
     princomp.save(model, tmp_path / "model.princomp")
     again = princomp.load(tmp_path / "model.princomp")
     np.testing.assert_array_equal(again.transform(NEW), model.transform(NEW))
+
+
+@pytest.mark.parametrize("approximation", ["nystroem", "rpcholesky"])
+@pytest.mark.parametrize("apart", [40.0, 105.0, 1e4])
+def test_intervals_of_dense_clouds_far_from_the_mean_hold(approximation, apart):
+    """Their squares are large beside their distances: what rounds there, landmarks that are alike make larger."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        clouds = 0.1 * rng.normal(size=(240, 2)) + np.repeat([-apart, apart], 120)[:, None]
+        exact = KernelPCA(5, gamma=1.0, approximation=None).fit(clouds)
+        near = KernelPCA(5, gamma=1.0, approximation=approximation, rank=60, random_state=seed).fit(clouds)
+        for intervals, truth in (
+            (near.eigenvalue_intervals_, exact.eigenvalues_),
+            (near.ratio_intervals_, exact.explained_variance_ratio_),
+        ):
+            assert (intervals[:, 0] <= truth).all()
+            assert (truth <= intervals[:, 1]).all()
+
+
+def test_landmarks_of_large_and_tiny_kernels():
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    how = {"random_state": 0, "rank": 20, "approximation": "rpcholesky"}
+    large = KernelPCA(2, kernel="poly", degree=10, **how).fit(rows * 1e8)
+    lower, upper = large.eigenvalue_intervals_.T
+    truth = KernelPCA(2, kernel="poly", degree=10, approximation=None).fit(rows * 1e8).eigenvalues_
+    assert truth.min() > 1e160
+    assert ((lower <= truth) & (truth <= upper)).all()
+    with pytest.raises(ValueError, match="no digits so near 0"):
+        KernelPCA(2, kernel="linear", **how).fit(rows * 1e-160)
+
+
+@pytest.mark.parametrize("unit", [1e-120, 1e-82, 1e120])
+def test_squares_of_tiny_or_huge_entries_are_not_lost_by_the_iteration(unit):
+    rows = np.random.default_rng(0).normal(size=(1100, 2))
+    model = KernelPCA(2, kernel="linear", approximation=None, random_state=0).fit(rows * unit)
+    expected = np.linalg.svd(rows - rows.mean(axis=0))[1] ** 2
+    np.testing.assert_allclose(model.eigenvalues_ / unit / unit, expected, rtol=1e-12)
+    assert model.certificate_.holds
+
+
+def test_a_sparse_kernel_matrix_may_be_given():
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    given = KernelPCA(2, kernel="precomputed").fit(scipy.sparse.csr_array(rows @ rows.T))
+    np.testing.assert_allclose(given.eigenvalues_, KernelPCA(2, kernel="linear").fit(rows).eigenvalues_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("unit", [1e-310, 1e-165, 1e155, 1e305])
+def test_cosines_do_not_depend_on_units(unit, kind):
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    rtol = 1e-12 if unit > 1e-300 else 1e-5  # cells are rounded there
+    expected = KernelPCA(2, kernel="cosine").fit(rows).eigenvalues_
+    np.testing.assert_allclose(KernelPCA(2, kernel="cosine").fit(kind(rows * unit)).eigenvalues_, expected, rtol=rtol)

@@ -224,7 +224,7 @@ def _fitted(sides: tuple[Any, ...], method: Method, parameters: Options, options
 
     from princomp.estimators.description import describe
 
-    k, most = parameters["n_components"], min(min(side.shape) for side in sides)
+    k, most = parameters["n_components"], method.most(*(side.shape for side in sides))
     if k is None:
         parameters = parameters | {"n_components": min(method.components, most)}
     elif method.at_most_rank and isinstance(k, int) and k > most:
@@ -308,7 +308,7 @@ def _dry_run(rows: Any, method: Method, parameters: Options, *, as_json: bool) -
 
     n, p = rows.shape
     k = parameters["n_components"]
-    k = min(n, p, k if isinstance(k, int) else method.components)
+    k = min(method.most(rows.shape), k if isinstance(k, int) else method.components)
     small = min(n, p)
     plan = {
         "rows": n,

@@ -178,12 +178,16 @@ def _of_matrix(rows: Rows, asked: Question) -> Found:
     if asked.approximation in APPROXIMATIONS:
         raise ValueError('kernel="precomputed" is solved exactly: use approximation=None.')
     check_values(rows, asked.names)
-    K = dense(rows.gather(itself, width=p, dtype=np.float64))
+    K = rows.gather(_dense, width=p, dtype=np.float64)
     size = np.abs(K).max()
     if np.abs(K - K.T).max() > ASYMMETRY * size:
         raise ValueError('kernel="precomputed" needs a symmetric matrix. If only rounding differs, pass (K + K.T) / 2.')
     unit = 4.0 ** (np.frexp(size)[1] // 2)  # in which no square over- or underflows
     return _in_units(_of_spectrum(GivenMatrix((K / unit + K.T / unit) / 2), asked), unit)
+
+
+def _dense(block: Any, rows: slice) -> Array:
+    return as_given(block)
 
 
 def _in_units(found: Found, unit: float) -> Found:
@@ -302,8 +306,9 @@ def of_features(
     )
     answer = _padded(answer, k or 0)
     if isinstance(features, Nystroem):
-        left = max(trace - total - found.count * answer.mean_square, 0.0)
-        return _with_intervals(answer, total, trace, left, error)
+        left = trace - total - found.count * answer.mean_square
+        # Below 0 it is rounding, which may have raised eigenvalues by as much.
+        return _with_intervals(answer, total, trace, max(left, 0.0), error + max(-left, 0.0))
     return _approximate(answer, "random features", "how near it comes to that is not known")
 
 
@@ -373,6 +378,7 @@ def _with_intervals(found: Found, total: float, trace: float, left: float, error
         return _approximate(replace(found, ratio=ratio), "landmarks", words)
     hidden = np.where(found.values > 0, 0.0, found.result.certificate.details["floor"])
     known = intervals(found.values, total, trace, left, error, hidden)
+    _check_finite(*known.upper, *known.ratio_upper)
     share = left / trace if trace > 0 else 0.0
     words = f"it leaves {share:.1e} of the trace of that out, whose eigenvalues are at most {left:.1e} larger"
     return replace(
@@ -450,8 +456,8 @@ def _padded(found: Found, k: int) -> Found:
 def _check_finite(*sums: float) -> None:
     if not np.isfinite(sums).all():
         raise ValueError(
-            "The kernel of these rows is not finite: it overflows, or is NaN. Divide X by a constant, or take a "
-            "smaller gamma, or degree."
+            "The kernel of these rows is not finite: it overflows, or is NaN, or has no digits so near 0. Divide X by "
+            "a constant, or take a smaller gamma, or degree."
         )
 
 

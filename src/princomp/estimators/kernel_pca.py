@@ -54,6 +54,8 @@ from princomp.solvers.preimage import STEPS, TOL
 # The way back of models, with the coefficients it was made for: found when it is first gone, from what the model holds.
 _ways: WeakKeyDictionary[Any, tuple[Array, str, Way]] = WeakKeyDictionary()
 
+MUCH = 0.5  # of the standard deviation of cells: noise as large leaves little to restore
+
 
 class KernelPCA(Estimator):
     """Principal components in the feature space of a kernel: curved directions in which the data vary.
@@ -235,6 +237,8 @@ class KernelPCA(Estimator):
         how = {"asked": self.preimage is not None}
         self._examples = kept_examples(rows, found.approximation, len(found.coefficients), way, **how)
         last_look(rows, found.looked_at, self._names)
+        if self.noise is None and self.noise_ is not None and found.looked_at is not None:
+            _warn_of_noise(self.noise_, found.looked_at.total / (rows.shape[0] * rows.shape[1]))
 
     def _question(self, rows: Rows, tell: Tell, gamma: Any) -> Question:
         return Question(
@@ -521,6 +525,16 @@ class KernelPCA(Estimator):
 
 def _is_held_out(value: Any) -> bool:
     return isinstance(value, str) and value == HELD_OUT
+
+
+def _warn_of_noise(noise: float, variance: float) -> None:
+    """Warn if what was taken for noise may be what the data are about, as with few columns."""
+    if noise > MUCH * np.sqrt(variance):
+        warn(
+            f"Noise was taken to have a standard deviation of {noise:.2g}, that along the median principal component, "
+            f"where cells have {np.sqrt(variance):.2g}: what was chosen may take off what the data are about. Give "
+            "noise= as it is."
+        )
 
 
 def _warn_of(found: Found, *, asked: bool) -> None:

@@ -14,7 +14,7 @@ from princomp.kernels.base import Kernel, Points, dense, moved, products, square
 
 # What rounding may change of gamma |x - y|^2. Beyond it distances come from differences of rows, cell by cell, not from
 # |x|^2 + |y|^2 - 2 x'y, which is faster but rounds in units of |x|^2.
-EXPONENT_ERROR = 1e-11
+EXPONENT_ERROR = 1e-13
 
 
 @dataclass(frozen=True)
@@ -215,9 +215,14 @@ class Cosine(Kernel):
     def points(self, A: Any, about: Array | None = None) -> Points:
         """Return the rows, divided by their length."""
         rows = moved(A, None)
+        largest = np.abs(rows).max(axis=1) if isinstance(rows, np.ndarray) else abs(rows).max(axis=1).toarray()
+        # First in units in which squares neither over- nor underflow.
+        limit = np.finfo(rows.dtype).maxexp - 4
+        unit = np.ldexp(np.ones(rows.shape[0], rows.dtype), np.clip(-np.frexp(largest.reshape(-1))[1], -limit, limit))
+        rows = _times(rows, unit)
         length = np.sqrt(square_sums(rows))
-        factor = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)[:, None].astype(rows.dtype)
-        return (rows * factor if isinstance(rows, np.ndarray) else rows.multiply(factor).tocsr(), length > 0)
+        factor = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
+        return _times(rows, factor.astype(rows.dtype)), length > 0
 
     def between(self, P: Points, Q: Points) -> Array:
         """Return the product of rows of length 1."""
@@ -316,6 +321,11 @@ class Function(Kernel):
                 f"A kernel is called with two rows and returns one number; this one returned shape {value.shape}."
             )
         return float(value.reshape(()))
+
+
+def _times(rows: Any, factors: Array) -> Any:
+    """Return rows, each times its factor."""
+    return rows * factors[:, None] if isinstance(rows, np.ndarray) else rows.multiply(factors[:, None]).tocsr()
 
 
 def squared_distances(A: Any, B: Any) -> Array:

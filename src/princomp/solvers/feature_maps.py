@@ -78,7 +78,9 @@ class Nystroem:
         No k(x, s)^2 is more than k(x, x) k(s, s). Landmarks that are alike have large coefficients, which cancel.
         """
         own = np.abs(self.columns.kernel.own(self.columns.points)).sum()
-        return np.asarray(np.finfo(float).eps * np.sqrt(abs(trace) * own) * np.linalg.norm(coefficients, axis=0))
+        with np.errstate(over="ignore", invalid="ignore"):  # of a kernel so small or large, which is refused
+            length = np.sqrt(abs(trace)) * np.sqrt(own) * np.linalg.norm(coefficients, axis=0)
+        return np.asarray(np.finfo(float).eps * length)
 
 
 def nystroem(columns: Columns) -> Nystroem:

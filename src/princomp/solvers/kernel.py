@@ -34,6 +34,7 @@ FEW = 0.2  # of the rows: components that are few, whose eigenvalues alone are f
 MOST = 0.3  # of the rows: components so many that all eigenvectors are certified at once in less time
 MANY = 0.125  # of the rows: components that are many
 ALONG = 1e-8  # of u in a vector of length 1: what its square takes off lengths and angles is rounding
+UNITLESS = (1e-100, 1e100)  # entries of K whose squares float64 holds
 COSTLY = 3000  # rows from which a product costs so much that the iteration may look at what it has after each
 
 
@@ -155,18 +156,28 @@ def by_krylov(
     K: KernelMatrix, k: int, *, tol: float, max_iter: int, rng: np.random.Generator, drive: Callable[..., Result] = run
 ) -> KernelSpectrum:
     """Solve by block Krylov iteration; K is positive semidefinite."""
+    unit = _unit(K.trace / K.n)
     total = K.centred_trace
     rough = K.centred_product_in_single if K.may_begin_in_single else None
     growth = 0.0 if K.n >= COSTLY else GROWTH
     # What is certified, and returned, has nothing of u.
     how: dict[str, Any] = {"in_single": rough, "growth": growth, "to_vectors": partial(_within, K)}
-    S = Operator(K.centred_product, K.n, total, partial(_floor, K), **how)
+    S = Operator(
+        lambda V: K.centred_product(V) / unit, K.n, total / unit, lambda values: _floor(K, values * unit) / unit, **how
+    )
     found = leading(S, k, tol=tol, max_iter=max_iter, rng=rng, drive=drive)
-    values = np.where(found.values > _floor(K, found.values), found.values, 0.0)
+    values = found.values * unit
+    values = np.where(values > _floor(K, values), values, 0.0)
     total = max(total, float(values.sum()))
     left = total - float(values.sum())
-    result = replace(found.result, value={"V": found.V, "values": values}, objective=left)
+    certificate = certificates.in_units(found.result.certificate, 1 / unit)
+    result = replace(found.result, value={"V": found.V, "values": values}, objective=left, certificate=certificate)
     return KernelSpectrum(values, found.V, total, result, total, 0.0)
+
+
+def _unit(size: float) -> float:
+    """Return a power of 4 by which numbers of this size are divided if their squares would over- or underflow."""
+    return 1.0 if UNITLESS[0] < size < UNITLESS[1] or not 0 < size < np.inf else 4.0 ** (np.frexp(size)[1] // 2)
 
 
 def _within(K: KernelMatrix, V: Array) -> Array:

@@ -22,6 +22,7 @@ class Method:
     shares: bool = False  # whether the number of components may be given as a share of the variance
     choices: tuple[str, ...] = ()  # words by which the class chooses the number of components
     at_most_rank: bool = True  # whether there can be no more components than rows or features
+    up_to_rows: bool = False  # whether there can be as many as rows, however few features there are
     reading: tuple[click.Option, ...] = ()  # further options, which are no parameters of the class but for ``sides``
     # ``sides(rows, options)`` returns what ``fit`` is given, if that is not the rows alone.
     sides: Callable[[Any, Mapping[str, Any]], tuple[Any, ...]] | None = None
@@ -30,6 +31,10 @@ class Method:
     tables: Callable[[Any, Any], dict[str, dict[str, Any]]] | None = None
     # ``notes(rows)`` returns what the reader of the results should know of the data, in sentences.
     notes: Callable[[Any], list[str]] | None = None
+
+    def most(self, *shapes: tuple[int, int]) -> int:
+        """Return the largest number of components of data of these shapes that is chosen unasked."""
+        return min(n if self.up_to_rows else min(n, p) for n, p in shapes)
 
     @property
     def counts(self) -> str:

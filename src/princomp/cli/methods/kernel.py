@@ -62,4 +62,5 @@ METHOD = Method(
     ),
     choices=("held-out",),
     at_most_rank=False,
+    up_to_rows=True,
 )
