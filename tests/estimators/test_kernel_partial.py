@@ -8,6 +8,8 @@ import princomp
 from princomp import KernelPCA
 from princomp.data import as_rows
 from princomp.data.running import Running
+from princomp.estimators.kernel_partial import evenly_ranked
+from princomp.kernels import Gaussian, Laplacian
 
 X = np.random.default_rng(0).normal(size=(240, 4)) + 2 * np.random.default_rng(1).integers(0, 3, (240, 1))
 HOW = {"gamma": 0.1, "approximation": "fourier", "rank": 40, "random_state": 3}
@@ -100,6 +102,126 @@ def test_the_way_back_starts_from_rows_of_all_batches():
     restored = model.inverse_transform(model.transform(X))
     assert np.square(restored - X).mean() < 0.2 * X.var()
     assert len(model._examples) <= 200
+
+
+def along_a_line(n=2000):
+    return np.c_[np.linspace(0, 10, n), np.zeros(n)] + 0.05 * np.random.default_rng(0).normal(size=(n, 2))
+
+
+LINE = {"gamma": 0.5, "rank": 60, "random_state": 0}
+
+
+@pytest.mark.parametrize("size", [7, 10, 64, 700])
+def test_the_way_back_is_as_good_in_small_batches(size):
+    rows = along_a_line()
+    batches = [rows[:2], *(rows[start : start + size] for start in range(2, 2000, size))]
+    model = in_batches(batches, n_components=6, **LINE)
+    assert np.square(model.inverse_transform(model.transform(rows)) - rows).mean() < 0.05
+    at_once = in_batches([rows], n_components=6, **LINE)
+    np.testing.assert_array_equal(model._examples, at_once._examples)
+    assert len(model._examples) == 60
+
+
+@pytest.mark.parametrize("size", [10, 700])
+def test_the_way_back_goes_on_from_the_rows_that_fit_has_picked(size):
+    rows = along_a_line()
+    model = KernelPCA(6, **HOW | LINE).fit(rows[:1000])
+    for start in range(1000, 2000, size):
+        model.partial_fit(rows[start : start + size])
+    assert np.square(model.inverse_transform(model.transform(rows)) - rows).mean() < 0.05
+    assert len(model._examples) == 60
+    assert np.diff(model._examples[:, 0]).max() < 4 * 10 / 60
+
+
+def test_a_model_of_an_older_version_without_rows_keeps_those_to_come():
+    model = in_batches([X[:100]])
+    del model._examples
+    model.partial_fit(X[100:170])
+    assert set(map(tuple, model._examples)) <= set(map(tuple, X[100:170]))
+    assert len(model._examples) == len(model.partial_fit(X[170:])._examples) == 40
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 8, 9, 20, 21, 22, 1000, 4180, 4181, 4182])
+def test_rows_are_kept_in_the_order_of_multiples_of_the_golden_ratio(n):
+    keys = np.arange(n) * ((5**0.5 - 1) / 2) % 1.0
+    for most in (1, 2, 7, 60, 999, 5000):
+        np.testing.assert_array_equal(evenly_ranked(n, most), np.argsort(keys)[:most])
+
+
+def test_rows_that_alternate_are_kept_alike():
+    numbers = evenly_ranked(10**9, 1000)
+    assert len(numbers) == 1000
+    assert np.diff(np.sort(numbers)).max() < 3 * 10**6
+    for period in (2, 3, 10, 64):
+        assert np.bincount(numbers % period, minlength=period).min() > 0.7 * 1000 / period
+
+
+def test_a_regression_learns_from_as_many_rows_as_after_fit():
+    rows = along_a_line(2500)
+    model = in_batches(np.split(rows, 5), n_components=6, **LINE | {"preimage": "ridge"})
+    assert len(model._examples) == len(KernelPCA(6, **HOW | LINE, preimage="ridge").fit(rows)._examples) == 2000
+
+
+def test_a_way_back_that_is_asked_for_later_has_an_even_sample_too():
+    """Rows that were dropped do not come again, so that those to come are kept as seldom as those so far."""
+    rows = along_a_line()
+    model = in_batches([rows[:1000]], n_components=6, **LINE).set_params(preimage="ridge").partial_fit(rows[1000:])
+    assert len(model._examples) == pytest.approx(120, abs=5)
+    assert np.median(model._examples[:, 0]) == pytest.approx(5, abs=0.3)
+    model.set_params(preimage=None).partial_fit(rows[:1])
+    assert len(model._examples) == 60
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"gamma": 0.2}, r"kernel .*gamma=0\.1.*gamma=0\.2.*fit begins anew"),
+        ({"gamma": None}, r"gamma=0\.1.*gamma=0\.25.*fit begins anew"),
+        ({"kernel": "laplacian"}, "Gaussian.*Laplacian.*fit begins anew"),
+        ({"kernel": Gaussian(0.3)}, r"gamma=0\.1.*gamma=0\.3.*fit begins anew"),
+        ({"kernel": "cosine"}, "Gaussian.*Cosine.*fit begins anew"),
+        ({"rank": 20}, "40 features, and rank=20 asks for 20.*fit begins anew"),
+        ({"rank": 100}, "40 features, and rank=100 asks for 100.*fit begins anew"),
+    ],
+)
+def test_another_kernel_or_rank_needs_a_fit_that_begins_anew(change, words):
+    model = in_batches([X[:100]]).set_params(**change)
+    before = model.transform(X)
+    with pytest.raises(ValueError, match=words):
+        model.partial_fit(X[100:])
+    np.testing.assert_array_equal(model.transform(X), before)
+    assert model.n_samples_seen_ == 100
+
+
+@pytest.mark.parametrize(
+    ("how", "change"),
+    [
+        ({}, {"kernel": Gaussian(0.1)}),
+        ({"gamma": None}, {"gamma": 0.25}),
+        ({"kernel": "laplacian"}, {"kernel": Laplacian(0.1), "gamma": None}),
+        ({"rank": 41}, {"rank": 40}),
+        ({"rank": 1}, {"rank": 2}),
+        ({}, {"rank": None}),
+    ],
+)
+def test_the_same_kernel_and_rank_by_another_name_go_on(how, change):
+    model = in_batches([X[:100]], n_components=1, **how).set_params(**change).partial_fit(X[100:])
+    np.testing.assert_array_equal(model.transform(X), in_batches([X[:100], X[100:]], 1, **how).transform(X))
+
+
+def test_a_width_that_fit_has_found_goes_on():
+    model = KernelPCA(3, **HOW | {"gamma": "median"}).fit(X[:200])
+    gamma = model.gamma_
+    assert model.partial_fit(X[200:]).gamma_ == gamma
+    with pytest.raises(ValueError, match="fit begins anew"):
+        model.set_params(kernel="laplacian").partial_fit(X)
+
+
+def test_a_rank_that_fit_held_to_its_rows_is_set_to_go_on():
+    model = KernelPCA(3, **HOW).fit(X[:30])
+    with pytest.raises(ValueError, match="Set rank=30 to go on"):
+        model.partial_fit(X[30:])
+    assert model.set_params(rank=30).partial_fit(X[30:]).n_samples_seen_ == 240
 
 
 def test_fit_begins_anew_and_partial_fit_goes_on():

@@ -28,6 +28,15 @@ WIDTH = (
 )
 NOT_BEGUN = "This model has no moments of features to go on with: it was fitted otherwise. Begin a new one."
 
+OTHER_KERNEL = (
+    "partial_fit goes on with the kernel that the model has, {}, and {} is asked for now. Set that back to go on; fit "
+    "begins anew."
+)
+OTHER_RANK = (
+    "partial_fit goes on with the features that the model has: these are {} features, and rank={} asks for {}. (fit "
+    "takes no more than it has rows.) Set rank={} to go on; fit begins anew."
+)
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -49,6 +58,19 @@ def go_on(kernel: Kernel | None, basis: Array | None, about: Array | None, momen
     return Seen(kernel, Fourier(basis.T, about), moments)
 
 
+def check_unchanged(seen: Seen, rows: Rows, asked: Question) -> None:
+    """Refuse another kernel or rank than what is kept was made with."""
+    options = dict(asked.kernel_options)
+    if isinstance(options["gamma"], str):  # what it was for all rows of a fit; these are some others
+        options["gamma"] = getattr(seen.kernel, "gamma", None)
+    kernel = resolve(asked.kernel, rows, **options)
+    if kernel != seen.kernel:
+        raise ValueError(OTHER_KERNEL.format(seen.kernel, kernel))
+    width = seen.features.width
+    if asked.rank is not None and (meant := 2 * max(asked.rank // 2, 1)) != width:
+        raise ValueError(OTHER_RANK.format(width, asked.rank, meant, width))
+
+
 def begin(rows: Rows, asked: Question, about: Array | None) -> Seen:
     """Return what is kept of no rows yet; features are of rows about a point near the first ones."""
     gamma = asked.kernel_options["gamma"]
@@ -66,12 +88,33 @@ def components(seen: Seen, asked: Question) -> Found:
 
 
 def more_examples(before: Array | None, seen: int, rows: Rows, most: int) -> Array:
-    """Return training rows for a way back, ``most`` of all: each batch has as many among them as it has rows."""
-    new = rows.shape[0]
-    share = most if before is None else max(round(most * new / (seen + new)), 1)
-    picked = statistics.take(Centered(rows), _evenly(new, share))
-    return picked if before is None else np.vstack([before[_evenly(len(before), most - len(picked))], picked])
+    """Return training rows for a way back, ``most`` at the most, an even sample of all so far whatever the batches.
+
+    They are those that come first in `evenly_ranked`, in the order of their numbers: of ``seen`` rows and how many of
+    them are kept it follows which ones. Rows that `fit` has picked lie as evenly, and stand for these. Where fewer are
+    kept than could be now, new ones are taken as seldom: rows that were dropped do not come again.
+    """
+    if before is None:
+        before, seen = np.empty((0, rows.shape[1])), 0
+    ranked = evenly_ranked(seen + rows.shape[0], most)
+    wanted = np.sort(ranked[np.cumsum(ranked < seen) <= len(before)])
+    kept = before[np.isin(np.sort(evenly_ranked(seen, len(before))), wanted)]
+    new = wanted[wanted >= seen] - seen
+    return np.vstack([kept, statistics.take(Centered(rows), new)]) if len(new) else kept
 
 
-def _evenly(n: int, most: int) -> Any:
-    return np.unique(np.linspace(0, n - 1, min(most, n)).astype(int))
+def evenly_ranked(n: int, most: int) -> Any:
+    """Return the first ``most`` of the numbers i = 0, ..., n - 1, in the order of i g modulo 1, g = (sqrt(5) - 1) / 2.
+
+    However many are taken, they lie evenly, and have no period in common with the rows. Numbers below n rank among each
+    other as they do below any larger n.
+
+    For i < b the order is that of i a modulo b, with a / b a quotient of successive Fibonacci numbers. Of every second
+    pair, (2, 3), (5, 8), ..., a a = 1 modulo b: the j-th number is j a modulo b. No more than these are looked at.
+    """
+    a, b = 2, 3
+    while b < n:
+        a, b = a + b, a + 2 * b
+    # More than one of 2.62 is below n, but for a few: b is at most so much larger.
+    numbers = np.arange(min(b, 3 * most + 50)) * a % b
+    return numbers[numbers < n][:most]

@@ -32,7 +32,15 @@ from princomp.estimators.kernel_fit import (
     novelty,
     scores,
 )
-from princomp.estimators.kernel_partial import ONLY_FOURIER, Seen, begin, components, go_on, more_examples
+from princomp.estimators.kernel_partial import (
+    ONLY_FOURIER,
+    Seen,
+    begin,
+    check_unchanged,
+    components,
+    go_on,
+    more_examples,
+)
 from princomp.estimators.kernel_preimage import (
     Model,
     Way,
@@ -41,6 +49,7 @@ from princomp.estimators.kernel_preimage import (
     feature_map,
     itself,
     kept_examples,
+    most_examples,
     numbers,
     resolve_preimage,
     restored,
@@ -268,7 +277,8 @@ class KernelPCA(Estimator):
         Frequencies are drawn at the first call, of at least 2 rows, or by `fit`. Of all rows count, mean and scatter
         matrix of their features are kept, so that after each call the model is that of a fit to all rows so far,
         whatever the batches (with as many features: ``rank`` is not held to the number of rows). ``gamma`` must be a
-        number or None. `princomp.save` keeps what is needed to go on.
+        number or None. Kernel, ``gamma`` and ``rank`` must stay what they were: `fit` begins anew. `princomp.save`
+        keeps what is needed to go on.
 
         Parameters
         ----------
@@ -307,13 +317,18 @@ class KernelPCA(Estimator):
             raise ValueError('partial_fit needs n_components as a number, or None: "held-out" needs all rows at once.')
         self._check_parameters(rows, partial=True)
         asked, rows = self._question(rows, tell, self.gamma), statistics.here(rows)
+        if before is not None:
+            check_unchanged(before, rows, asked)
         about, looked_at = first_look(rows, self._names)
         seen = (before or begin(rows, asked, about)).and_of(rows)
         found = components(seen, asked)
-        examples = (None, 0) if before is None else (self._examples, before.moments.count)
+        # Files of older versions have no examples.
+        examples = (None, 0) if before is None else (getattr(self, "_examples", None), before.moments.count)
         self._keep(found, rows.dtype, seen.moments.count, more=True)
         self.held_out_ = self.noise_ = None
-        self._examples = more_examples(*examples, rows, len(found.coefficients))
+        way = resolve_preimage(self.preimage, found.kernel)
+        most = most_examples(len(found.coefficients), way, asked=self.preimage is not None)
+        self._examples = more_examples(*examples, rows, most)
         last_look(rows, looked_at, self._names)
 
     def _seen(self) -> Seen:

@@ -49,14 +49,18 @@ def check_preimage(asked: Any, kernel: Any) -> None:
 def kept_examples(rows: Rows, approximation: str, width: int, way: str, *, asked: bool) -> Array | None:
     """Return training rows that a way back will need, evenly picked; None where the basis of the fit will do.
 
-    An exact fit keeps all rows anyway, and landmarks are rows. Frequencies are none: as many rows are kept as there are
-    features. A regression that is asked for gets as many as it can use.
+    An exact fit keeps all rows anyway, and landmarks are rows; frequencies are none.
     """
     if approximation == "exact" or (approximation != "fourier" and not asked):
         return None
-    most = RIDGE_ROWS if asked and way == "ridge" else width
     n = rows.shape[0]
-    return statistics.take(Centered(rows), np.linspace(0, n - 1, min(most, n)).astype(int))
+    most = min(most_examples(width, way, asked=asked), n)
+    return statistics.take(Centered(rows), np.linspace(0, n - 1, most).astype(int))
+
+
+def most_examples(width: int, way: str, *, asked: bool) -> int:
+    """Return how many rows are kept: as many as features, or as a regression can use if it is asked for."""
+    return RIDGE_ROWS if asked and way == "ridge" else width
 
 
 def feature_map(
