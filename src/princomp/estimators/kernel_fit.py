@@ -377,8 +377,8 @@ def _with_intervals(found: Found, total: float, trace: float, left: float, error
         words = "how near it comes to that, which may have negative eigenvalues, is not known"
         return _approximate(replace(found, ratio=ratio), "landmarks", words)
     hidden = np.where(found.values > 0, 0.0, found.result.certificate.details["floor"])
+    _check_finite(total, left, error, *found.values, *hidden)
     known = intervals(found.values, total, trace, left, error, hidden)
-    _check_finite(*known.upper, *known.ratio_upper)
     share = left / trace if trace > 0 else 0.0
     words = f"it leaves {share:.1e} of the trace of that out, whose eigenvalues are at most {left:.1e} larger"
     return replace(
