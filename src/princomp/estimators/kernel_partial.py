@@ -33,8 +33,8 @@ OTHER_KERNEL = (
     "begins anew."
 )
 OTHER_RANK = (
-    "partial_fit goes on with the features that the model has: these are {} features, and rank={} asks for {}. (fit "
-    "takes no more than it has rows.) Set rank={} to go on; fit begins anew."
+    "partial_fit goes on with the features that the model has: these are {} features, and rank={} asks for {}. Set "
+    "rank={} to go on; fit begins anew."
 )
 
 
@@ -59,7 +59,10 @@ def go_on(kernel: Kernel | None, basis: Array | None, about: Array | None, momen
 
 
 def check_unchanged(seen: Seen, rows: Rows, asked: Question) -> None:
-    """Refuse another kernel or rank than what is kept was made with."""
+    """Refuse another kernel, or a smaller rank, than what is kept was made with.
+
+    There may be fewer features than ``rank``: `fit` has no more than rows.
+    """
     options = dict(asked.kernel_options)
     if isinstance(options["gamma"], str):  # what it was for all rows of a fit; these are some others
         options["gamma"] = getattr(seen.kernel, "gamma", None)
@@ -67,7 +70,7 @@ def check_unchanged(seen: Seen, rows: Rows, asked: Question) -> None:
     if kernel != seen.kernel:
         raise ValueError(OTHER_KERNEL.format(seen.kernel, kernel))
     width = seen.features.width
-    if asked.rank is not None and (meant := 2 * max(asked.rank // 2, 1)) != width:
+    if asked.rank is not None and (meant := 2 * max(asked.rank // 2, 1)) < width:
         raise ValueError(OTHER_RANK.format(width, asked.rank, meant, width))
 
 
