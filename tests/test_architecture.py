@@ -23,6 +23,7 @@ FLOORS = (
     ("losses", "penalties", "manifolds", "kernels", "data"),
     ("result", "checkpoint", "progress"),
     ("certificates",),
+    ("coders",),
     ("solvers",),
     ("estimators",),
     # the face
