@@ -1,6 +1,6 @@
 from . import certificates, data, datasets, kernels, losses, manifolds, penalties, plots, report
 from .data import read
-from .estimators import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
+from .estimators import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA, sparse_encode
 from .manual import normalize, spca
 from .persistence import load, save
 from .solvers.amanpg import amanpg
@@ -27,5 +27,6 @@ __all__ = [
     "read",
     "report",
     "save",
+    "sparse_encode",
     "spca",
 ]
