@@ -5,7 +5,6 @@ from princomp.estimators.pca import PCA
 from princomp.estimators.probabilistic_mixture import ProbabilisticPCAMixture
 from princomp.estimators.probabilistic_pca import ProbabilisticPCA
 from princomp.estimators.sparse_cca import SparseCCA
-from princomp.estimators.sparse_coding import sparse_encode
 from princomp.estimators.sparse_pca import SparsePCA
 
-__all__ = ["PCA", "KernelPCA", "ProbabilisticPCA", "ProbabilisticPCAMixture", "SparseCCA", "SparsePCA", "sparse_encode"]
+__all__ = ["PCA", "KernelPCA", "ProbabilisticPCA", "ProbabilisticPCAMixture", "SparseCCA", "SparsePCA"]
