@@ -9,9 +9,10 @@ which costs more than a step on a small support does. They are
 
     measure (3, K)        rows LIMIT, FACTOR, SHIFT of `princomp._compiled.coding_terms.Terms`
     support (room,)       the atoms of the working set, in any order
-    numbers (4, room)     of each of these: rows CODE; SIGN of its slope, 0 where it has no limit and may change its
-                          sign; ALONG, how its code moves with an entering atom; COLUMN, scratch
-    inverse (room, room)  of the Gram matrix of the support
+    numbers (5, room)     of each of these: rows CODE; SIGN of its slope, 0 where it has no limit and may change its
+                          sign; COLUMN, its product with an entering atom, and ALONG, how its code moves with that;
+                          PIVOT, scratch
+    inverse (room, room)  of the Gram matrix of the support; zero from the last atom to the end of its lanes
     slopes (K,)           c - a G
     pool (2, POOL)        rows WORST and ATOM: candidates, and by how much they violate
 """
@@ -24,12 +25,12 @@ from princomp._compiled.lanes import COUNT, choose, fused, load, spread, store
 from princomp._typing import Array
 
 LIMIT, FACTOR, SHIFT = 0, 1, 2
-CODE, SIGN, ALONG, COLUMN = 0, 1, 2, 3
+CODE, SIGN, ALONG, COLUMN, PIVOT = 0, 1, 2, 3, 4
 WORST, ATOM = 0, 1
 WIDTH = 4 * COUNT  # columns of G in registers at a time
 POOL = 2 * COUNT  # lanes, each with a candidate
 ROOM = 32  # atoms in a working set, before it has to grow
-SHARE = 0.3  # of the largest violation that lets another atom in before the next scan
+SHARE = 0.1  # of the largest violation lets another atom in before the next scan (.02 to .7, on patches of images)
 DEPENDENT = 1e-11  # share of its square that an atom must have outside the others, else it lies in their span
 SETTLED, STUCK, FULL = 1, 0, -1  # how a search can end: the gap is small, rounding is in the way, no room is left
 REFINEMENTS = 4  # of the solution on the support, before coordinate descent is tried
@@ -87,77 +88,82 @@ def _scan(
 @compiled
 def _drop(support: Array, numbers: Array, inverse: Array, j: int, count: int) -> None:
     """Take entry j of the support out: the last one takes its place."""
-    last = count - 1
-    if j != last:
-        for i in range(count):
-            inverse[i, j], inverse[i, last] = inverse[i, last], inverse[i, j]
-        for i in range(count):
-            inverse[j, i], inverse[last, i] = inverse[last, i], inverse[j, i]
-        support[j], numbers[CODE, j], numbers[SIGN, j] = support[last], numbers[CODE, last], numbers[SIGN, last]
+    last, room = count - 1, len(support)
+    for i in range(0, count, COUNT):
+        store(numbers, PIVOT * room + i, load(inverse, j * room + i))
+        store(inverse, j * room + i, load(inverse, last * room + i))
+    pivot, numbers[PIVOT, j], numbers[PIVOT, last] = numbers[PIVOT, j], numbers[PIVOT, last], 0.0
+    support[j] = support[last]
+    for row in (CODE, SIGN, COLUMN):
+        numbers[row, j] = numbers[row, last]
     for i in range(last):
-        share = inverse[i, last] / inverse[last, last]
-        for other in range(last):
-            inverse[i, other] -= share * inverse[last, other]
+        inverse[i, j], inverse[i, last] = inverse[i, last], 0.0
+        share = spread(-numbers[PIVOT, i] / pivot)
+        for block in range(0, count, COUNT):
+            at = i * room + block
+            store(inverse, at, fused(share, load(numbers, PIVOT * room + block), load(inverse, at)))
 
 
 @compiled
 def _append(support: Array, numbers: Array, inverse: Array, count: int, k: int, rest: float) -> None:
     """Let atom k in, ``rest`` of whose square is outside the support; ALONG has its coefficients there."""
+    room, zero = len(support), spread(0.0)
+    if count % COUNT == 0:  # rows are zero from ``count`` on, as far as they are read
+        store(numbers, ALONG * room + count, zero)
+        for i in range(count):
+            store(inverse, i * room + count, zero)
+    inward = spread(-1.0 / rest)
+    for block in range(0, count + 1, COUNT):
+        along = load(numbers, ALONG * room + block)
+        for i in range(count):
+            share, at = spread(numbers[ALONG, i] / rest), i * room + block
+            store(inverse, at, fused(share, along, load(inverse, at)))
+        store(inverse, count * room + block, fused(inward, along, zero))
     for i in range(count):
-        share = numbers[ALONG, i] / rest
-        for j in range(count):
-            inverse[i, j] += share * numbers[ALONG, j]
-        inverse[i, count] = inverse[count, i] = -share
+        inverse[i, count] = inverse[count, i]
     inverse[count, count] = 1.0 / rest
     support[count] = k
 
 
 @compiled
-def _project(G: Array, k: int, support: Array, numbers: Array, inverse: Array, count: int) -> float:
-    """Put atom k's coefficients in the span of the support into ALONG; return what is left of its square."""
-    for j in range(count):
-        numbers[COLUMN, j] = G[k, support[j]]
-        numbers[ALONG, j] = 0.0
-    for j in range(count):
-        for i in range(count):
-            numbers[ALONG, i] += numbers[COLUMN, j] * inverse[j, i]
-    rest = G[k, k]
-    for j in range(count):
-        rest -= numbers[COLUMN, j] * numbers[ALONG, j]
-    return rest
+def _project(numbers: Array, inverse: Array, room: int, count: int) -> None:
+    """Put COLUMN times the inverse into ALONG: an atom's coefficients in the span of the support."""
+    for block in range(0, count, COUNT):
+        along = spread(0.0)
+        for j in range(count):
+            along = fused(spread(numbers[COLUMN, j]), load(inverse, j * room + block), along)
+        store(numbers, ALONG * room + block, along)
 
 
 @compiled
 def _enter(
-    G: Array,
-    k: int,
-    slope: float,
-    limit: float,
-    both: float,
-    support: Array,
-    numbers: Array,
-    inverse: Array,
+    k: int, square: float, slope: float, limit: float, both: float, support: Array, numbers: Array, inverse: Array,
     count: int,
-) -> int:
+) -> int:  # fmt: skip
     """Move the code of atom k away from 0 until its slope is at its limit, the others following; drop what gets to 0.
 
-    Returns how many atoms there are in the support; -1 if nothing has changed.
+    ``square`` is G_kk, COLUMN has G_k at the support. Returns how many atoms there are then; -1 if nothing has changed.
     """
-    sign, square = 1.0 if slope > 0.0 else -1.0, G[k, k]
+    sign, room = 1.0 if slope > 0.0 else -1.0, len(support)
     excess, value, moved = abs(slope) - limit, 0.0, False
     while True:
-        rest = _project(G, k, support, numbers, inverse, count)
+        _project(numbers, inverse, room, count)
+        rest = square
+        for j in range(count):
+            rest -= numbers[COLUMN, j] * numbers[ALONG, j]
         step, first = np.inf if rest <= DEPENDENT * square else excess / rest, -1
         for j in range(count):
             toward = numbers[SIGN, j] * sign * numbers[ALONG, j]  # how fast the code of j gets to 0
-            if toward > 0.0 and abs(numbers[CODE, j]) < step * toward:
+            if abs(numbers[CODE, j]) < step * toward:
                 step, first = abs(numbers[CODE, j]) / toward, j
         if step == np.inf:  # only rounding can say that an atom of the span would help
             if not moved:
                 return -1
             step = 0.0
-        for j in range(count):
-            numbers[CODE, j] -= sign * step * numbers[ALONG, j]
+        move = spread(-sign * step)
+        for block in range(0, count, COUNT):
+            code = fused(move, load(numbers, ALONG * room + block), load(numbers, CODE * room + block))
+            store(numbers, CODE * room + block, code)
         value += sign * step
         moved = True
         if first < 0:
@@ -174,15 +180,17 @@ def _try(
     G: Array, c: Array, measure: Array, both: float, support: Array, numbers: Array, inverse: Array, count: int, k: int,
     least: float,
 ) -> int:  # fmt: skip
-    """Let atom k enter if it violates by more than ``least``; return how many there are then, or -1 if nothing changes."""
+    """Let atom k enter if it violates by more than ``least``; return how many there are then, -1 if nothing changes."""
     slope = c[k]
+    for j in range(count):
+        numbers[COLUMN, j] = G[k, support[j]]
+        slope -= numbers[CODE, j] * numbers[COLUMN, j]
+    if count == len(support) or max(slope, slope * both) * measure[FACTOR, k] + measure[SHIFT, k] <= least:
+        return -1
     for j in range(count):
         if support[j] == k:
             return -1
-        slope -= numbers[CODE, j] * G[k, support[j]]
-    if count == len(support) or max(slope, slope * both) * measure[FACTOR, k] + measure[SHIFT, k] <= least:
-        return -1
-    return _enter(G, k, slope, measure[LIMIT, k], both, support, numbers, inverse, count)
+    return _enter(k, G[k, k], slope, measure[LIMIT, k], both, support, numbers, inverse, count)
 
 
 @compiled
@@ -239,7 +247,8 @@ def _solve(
     """Find the code of one row; return how many atoms it has, and how that ended."""
     count, refinements = 0, 0
     for k in start:
-        count = max(count, _try(G, c, measure, both, support, numbers, inverse, count, k, 0.0))
+        new = _try(G, c, measure, both, support, numbers, inverse, count, k, 0.0)
+        count = new if new >= 0 else count
     for _ in range(10 * len(c) + 100):
         top = _scan(G, c, measure, both, support, numbers, count, slopes, pool)
         if _gap_is_small(c, square, measure, tol, by_gap, support, numbers, count, slopes, top):
@@ -267,7 +276,7 @@ def _descend(
 ) -> bool:
     """Improve a code (K,) by coordinate descent; say whether the gap is small."""
     K = len(c)
-    everything, numbers, slopes, pool = np.arange(K), np.zeros((4, K)), np.empty(K), np.empty((2, POOL))
+    everything, numbers, slopes, pool = np.arange(K), np.zeros((5, K)), np.empty(K), np.empty((2, POOL))
     for sweep in range(SWEEPS):
         if sweep % 10 == 0:
             for k in range(K):
@@ -304,7 +313,7 @@ def _codes(
     begins: Array, starts: Array,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     m, K = correlations.shape
-    support, numbers, inverse = np.empty(ROOM, np.intp), np.empty((4, ROOM)), np.empty((ROOM, ROOM))
+    support, numbers, inverse = np.empty(ROOM, np.intp), np.zeros((5, ROOM)), np.zeros((ROOM, ROOM))
     slopes, pool = np.empty(K), np.empty((2, POOL))
     ends, settled = np.zeros(m + 1, np.int32), np.ones(m, np.bool_)
     indices, data, end = np.empty(ROOM * m // 4 + K, np.int32), np.empty(ROOM * m // 4 + K), 0
@@ -317,7 +326,7 @@ def _codes(
             if outcome != FULL:
                 break
             room = 2 * len(support)
-            support, numbers, inverse = np.empty(room, np.intp), np.empty((4, room)), np.empty((room, room))
+            support, numbers, inverse = np.empty(room, np.intp), np.zeros((5, room)), np.zeros((room, room))
         if end + K > len(data):
             more_indices, more_data = np.empty(2 * len(data), np.int32), np.empty(2 * len(data))
             more_indices[:end], more_data[:end] = indices[:end], data[:end]
