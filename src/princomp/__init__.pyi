@@ -1,4 +1,4 @@
-from . import certificates, data, datasets, kernels, losses, manifolds, penalties, plots, report
+from . import certificates, data, datasets, images, kernels, losses, manifolds, penalties, plots, report
 from .data import read
 from .estimators import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
 from .manual import normalize, spca
@@ -17,6 +17,7 @@ __all__ = [
     "certificates",
     "data",
     "datasets",
+    "images",
     "kernels",
     "load",
     "losses",
