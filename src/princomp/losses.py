@@ -106,40 +106,36 @@ class Huber:
 class _Powers:
     """rho(r) = scale |r|^q for |r| > smoothing, and below a parabola that goes on from there with the same slope."""
 
-    q: Any
-    smoothing: Any
-    scale: Any
-
-    def __post_init__(self) -> None:
+    def __post_init__(self: Any) -> None:
         if not 1 <= self.q < 2:
             raise ValueError(f"q must be at least 1 and below 2 (Squared is the end), got {self.q!r}.")
         for name in ("smoothing", "scale"):
             if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise ValueError(f"{name} must be a finite number above 0, got {getattr(self, name)!r}.")
 
-    def value(self, residual: Array) -> float:
+    def value(self: Any, residual: Array) -> float:
         """Return the sum of rho over all entries."""
         return float(self.values(residual).sum())
 
-    def values(self, residual: Array) -> Array:
+    def values(self: Any, residual: Array) -> Array:
         """Return rho entry by entry."""
         size = np.abs(residual)
         outside = np.maximum(size, self.smoothing) ** self.q - (1 - self.q / 2) * self.smoothing**self.q
         inside = self.q / 2 * self.smoothing ** (self.q - 2) * size**2
         return np.asarray(self.scale * np.where(size > self.smoothing, outside, inside))
 
-    def gradient(self, residual: Array) -> Array:
+    def gradient(self: Any, residual: Array) -> Array:
         """Return rho' entry by entry."""
         return 2.0 * residual * self.weights(residual)
 
-    def weights(self, residual: Array) -> Array:
+    def weights(self: Any, residual: Array) -> Array:
         """Return scale q / 2 max(|r|, smoothing)^(q - 2)."""
         sizes = np.maximum(np.abs(residual), self.smoothing)
         return np.asarray(self.scale * self.q / 2 * sizes ** (self.q - 2))
 
-    def in_units(self, unit: float) -> Any:
+    def in_units(self: Any, unit: float) -> Any:
         """Return the loss of residuals times ``unit``, unit^2 times this one."""
-        return replace(self, smoothing=unit * self.smoothing, scale=unit ** (2 - self.q) * self.scale)  # type: ignore[type-var]
+        return replace(self, smoothing=unit * self.smoothing, scale=unit ** (2 - self.q) * self.scale)
 
 
 @dataclass(frozen=True)

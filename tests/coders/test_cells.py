@@ -182,7 +182,7 @@ def test_losses_by_name():
     with pytest.raises(TypeError, match=r"princomp\.losses"):
         as_loss(3)
     for wrong in (lambda: Power(2.0), lambda: Power(0.9), lambda: Power(1.5, 0.0), lambda: Absolute(scale=-1.0)):
-        with pytest.raises(ValueError, match="q must|smoothing must|scale must"):
+        with pytest.raises(ValueError, match=r"q must|smoothing must|scale must"):
             wrong()
 
 
