@@ -4,8 +4,8 @@
 
 is the usual problem with G = D diag(w) D' and c = D diag(w) x, so any coder serves. A norm of the residual, as
 `Pursuit` takes it for ``error``, is that of the cells that are there, with their weights. Rows that lack the same cells
-share a matrix. Others have theirs made from the columns of D that are fewer, those that are there or those that are not, a few
-rows at a time: no more than about 8 MB of matrices are there at once. A row without any cell has the code 0.
+share a matrix. Others have theirs made from the columns of D that are fewer, those that are there or those that are
+not, a few rows at a time: no more than about 8 MB of matrices are there at once. A row without any cell has the code 0.
 """
 
 from __future__ import annotations

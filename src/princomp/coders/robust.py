@@ -1,4 +1,4 @@
-"""Codes with a loss that wild cells cannot rule: Huber, absolute values, powers (Holland & Welsch, Communications in Statistics 1977).
+"""Codes with a loss that wild cells do not rule, reweighted: Holland & Welsch, Communications in Statistics 1977.
 
     min F(a) = 1/2 sum_j rho(x_j - (a D)_j) + h(a).
 
