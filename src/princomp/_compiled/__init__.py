@@ -21,6 +21,7 @@ NAMES = (
     "cardinality_search",
     "regression_descent",
     "coding_pursuit",
+    "coding_lasso",
 )
 
 
