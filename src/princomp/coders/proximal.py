@@ -29,7 +29,7 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp._warn import warn
-from princomp.penalties import Penalty, column_values, is_convex
+from princomp.penalties import Penalty, column_values, is_convex, is_penalty
 
 TILE = 1 << 17  # numbers in an array of codes: 1 MB, so that the dozen arrays of a step stay in the cache
 LOOK = 5  # steps between looks whether rows are done
@@ -69,7 +69,7 @@ class Proximal:
     max_iter: int = 10_000
 
     def __post_init__(self) -> None:
-        if not all(callable(getattr(self.penalty, name, None)) for name in ("value", "prox")):
+        if not is_penalty(self.penalty):
             raise TypeError(f"penalty must be an object such as those in princomp.penalties, got {self.penalty!r}.")
         if not (np.isfinite(self.tol) and self.tol >= 0):
             raise ValueError(f"tol must be a finite number of at least 0, got {self.tol!r}.")
