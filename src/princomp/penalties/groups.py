@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,8 @@ def _family(groups: Iterable[tuple[tuple[int, ...], float]]) -> _Family:
 class Grouped:
     """h(w) = alpha sum_g weight_g |w_g|_2: what the group penalties share."""
 
+    convex: ClassVar[bool] = True
+
     alpha: float
     groups: tuple[tuple[int, ...], ...]
     weights: tuple[float, ...] | None = None
@@ -84,7 +86,13 @@ class Grouped:
 
     def value(self, w: Array) -> float:
         """Return alpha sum_g weight_g |w_g|_2."""
-        return float(self.alpha * (self._all.weights * self._all.norms(self._columns(w)[self._all.indices])).sum())
+        return float(self.values(w).sum())
+
+    def values(self, w: Array) -> Array:
+        """Return h of each column."""
+        norms = self._all.norms(self._columns(w)[self._all.indices])
+        sums: Array = self.alpha * (self._all.weights * norms).sum(axis=0)
+        return sums.reshape(np.shape(w)[1:])
 
     def times(self, number: float) -> Any:
         """Return the penalty of weight number * alpha (or the largest weight there is)."""
