@@ -22,6 +22,7 @@ NAMES = (
     "regression_descent",
     "learning_sums",
     "coding_pursuit",
+    "coding_lasso",
 )
 
 
