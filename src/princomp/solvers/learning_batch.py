@@ -18,7 +18,7 @@ from princomp._typing import Array
 from princomp.coders.base import Coder
 from princomp.data import Rows
 from princomp.result import State, Value
-from princomp.solvers.learning_atoms import Atoms, improved
+from princomp.solvers.learning_atoms import Atoms, improved, own_weights
 from princomp.solvers.learning_replacement import replaced
 from princomp.solvers.learning_state import as_coded, as_value, residual, sweeps_for, together
 from princomp.solvers.learning_statistics import WORST, Coded, Task, code_all
@@ -49,7 +49,7 @@ def _recoded(
 ) -> tuple[Array, Coded, int]:
     """Return atoms, some replaced if that makes the objective no larger than it was, their sums, and how many were."""
     if replace:
-        other, which = replaced(D, coded, atoms)
+        other, which = replaced(D, own_weights(coded.A), coded.worst, atoms)
         if len(which):
             again = code(other, None if codes is None else without(codes, which))
             if again.objective + atoms.value(other) <= before:

@@ -24,17 +24,20 @@ from princomp.solvers.learning_state import as_coded, as_value, sweeps_for
 from princomp.solvers.learning_statistics import WORST, Coded, Task, Worst
 
 STEPS_PER_STATE = 8  # looking at a state costs about as much as a sweep over atoms
+MEMORY = 0.5
+REPLACE = range(1, 25)  # epochs after which atoms may be replaced; later ones settle
 
 
-def beta(step: int, size: int, forgetting: float | None) -> float:
-    """Return by what the past is multiplied before a mini-batch of ``size`` rows is added.
+def beta(step: int, size: int, steps: int, forgetting: float | None) -> float:
+    """Return by what the past is multiplied before a mini-batch of ``size`` rows is added, one of ``steps`` in an epoch.
 
-    By default as in the paper's algorithm 3: at first the t-th mini-batch counts for t, later the past fades slowly.
+    By default the smaller of two: as in the paper's algorithm 3 the t-th mini-batch counts for t at first, and later
+    the past fades slowly; and what lies `MEMORY` epochs back counts for 1/e, since by then rows have come again.
     """
     if forgetting is not None:
         return 1.0 - forgetting
     theta = (step + 1) * size if step < size - 1 else size**2 + step + 1 - size
-    return (theta + 1 - size) / (theta + 1)
+    return min((theta + 1 - size) / (theta + 1), float(np.exp(-1.0 / (MEMORY * steps))))
 
 
 def online(
@@ -48,14 +51,15 @@ def online(
     while True:
         new = batches.coded(step, Task(D, coder, WORST if replace else 0))
         epoch = epoch.and_of(D, new)
-        past = past.times(beta(step, batches.size, forgetting)).and_of(with_(new, worst=Worst.nothing(p)))
+        fade = beta(step, batches.size, batches.steps, forgetting)
+        past = past.times(fade).and_of(with_(new, worst=Worst.nothing(p)))
         D = improved(D, past.A / past.count, past.B / past.count, atoms, sweeps_for(new.count, K))
         step += 1
         ended = step % batches.steps == 0
         residual = epoch.residual(atoms) if ended else np.inf
         if ended:
-            if replace:
-                D, which = replaced(D, with_(past, used=epoch.used, worst=epoch.worst), atoms)
+            if replace and step // batches.steps in REPLACE:
+                D, which = replaced(D, epoch.weights, epoch.worst, atoms)
                 past, count = forgotten(past, which), count + len(which)
             epoch = Epoch.nothing(D)
         if ended or step % STEPS_PER_STATE == 0:

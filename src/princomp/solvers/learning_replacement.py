@@ -1,8 +1,14 @@
-"""Atoms that no longer serve: those hardly used, and twins of others, give way to the rows that are coded worst.
+"""Atoms that do not pay: dead ones, twins of others, and those that hardly serve, give way to the worst-coded rows.
 
-An atom is replaced if fewer rows use it than `HARDLY` of what the mean atom has, or if it is nearly parallel to an atom
-that more rows use, |cos| > `TWIN` (Aharon, Elad & Bruckstein, IEEE Trans. Signal Processing 2006, do alike). In its
-place comes a row of those with the largest error, normalised, that is not parallel to any atom either.
+Without atom k, what its codes stand for is at worst lost but for the part along the atom most nearly parallel to it: the
+squared error grows by about A_kk |d_k|^2 (1 - cos^2), A_kk its summed squared coefficients, cos that of the two. A new
+atom along a row brings at least that row's squared error. So atom k gives way to a row where
+
+    A_kk |d_k|^2 (1 - cos^2)  <  `WORTH` times the squared error of the row,
+
+the cheapest atom to the worst row first, not more than a share of the atoms at a time, and to no row that is itself
+nearly parallel to an atom. (Aharon, Elad & Bruckstein, IEEE Trans. Signal Processing 2006, replace atoms by counts of
+uses and by cosines, each with a limit of its own; in sums of squares one limit serves all sizes of data.)
 """
 
 from __future__ import annotations
@@ -11,40 +17,38 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.solvers.learning_atoms import Atoms
-from princomp.solvers.learning_statistics import Coded
+from princomp.solvers.learning_statistics import Worst
 
-HARDLY = 0.01
-TWIN = 0.99
+# A new atom serves more rows than the one it comes from. On 50 planted atoms and 1500 signals of three of them a median
+# of 90 % was found without replacements, 93 % with 1, 96 % with 3, all with 10, and with 30 no atom stays.
+WORTH = 8.0
+HARDLY = 0.2
+AT_ONCE = 0.1  # share of the atoms, at the most
+TWIN = 0.9  # |cos| from which on a row is not new
 
 
-def stale(D: Array, used: Array) -> Array:
-    """Return the numbers of the atoms that are hardly used, or twins of others, those used least first."""
-    hardly = used < HARDLY * used.mean()
+def replaced(D: Array, weights: Array, worst: Worst, atoms: Atoms) -> tuple[Array, Array]:
+    """Return atoms, some replaced by the worst rows, and the numbers of those that are; ``weights`` (K,) are the A_kk."""
     length = np.linalg.norm(D, axis=1)
     unit = D / np.where(length > 0, length, 1.0)[:, None]
-    parallel = np.abs(unit @ unit.T) > TWIN
-    order = np.argsort(-used, kind="stable")
-    twin = np.zeros(len(D), dtype=bool)
-    for place, k in enumerate(order):  # an atom is the twin of one that is used more, and stays itself
-        earlier = order[:place]
-        twin[k] = parallel[k, earlier[~(twin | hardly)[earlier]]].any()
-    which = np.flatnonzero(hardly | twin)
-    return which[np.argsort(used[which], kind="stable")]
-
-
-def replaced(D: Array, coded: Coded, atoms: Atoms) -> tuple[Array, Array]:
-    """Return atoms of which stale ones are replaced by the worst rows, and the numbers of those that are."""
-    which = stale(D, coded.used)
-    if not len(which):
-        return D, which
-    D, done, new = D.copy(), [], iter(coded.worst.rows)
-    for k in which:
-        for row in new:
-            atom = atoms.allowed(row[None] / np.linalg.norm(row))[0]
-            length = float(np.linalg.norm(atom))
-            others = np.delete(D, k, axis=0)
-            if length > 0 and not (np.abs(others @ atom) > TWIN * length * np.linalg.norm(others, axis=1)).any():
-                D[k] = atom
-                done.append(k)
-                break
+    D, done = D.copy(), []
+    energy = weights * length**2
+    parallel = np.square(unit @ unit.T)
+    np.fill_diagonal(parallel, 0.0)
+    hardly = HARDLY * np.median(energy * (1.0 - np.minimum(parallel.max(axis=1), 1.0)))
+    for error, row in zip(worst.errors, worst.rows):
+        cost = energy * (1.0 - np.minimum(parallel.max(axis=1), 1.0))
+        cost[done] = np.inf
+        k = int(np.argmin(cost))
+        if not cost[k] < min(WORTH * error, hardly) or len(done) >= max(AT_ONCE * len(D), 1):
+            break
+        atom = atoms.allowed(row[None] / np.linalg.norm(row))[0]
+        size = float(np.linalg.norm(atom))
+        if not size > 0 or np.abs(np.delete(unit, k, axis=0) @ atom).max(initial=0.0) > TWIN * size:
+            continue
+        D[k], unit[k] = atom, atom / size
+        parallel[k] = np.square(unit @ unit[k])
+        parallel[k, k] = 0.0
+        parallel[:, k] = parallel[k]
+        done.append(k)
     return D, np.array(done, dtype=np.intp)

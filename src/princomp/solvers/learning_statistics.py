@@ -10,7 +10,6 @@ whoever holds the rows codes them and returns `Coded`: the same on every storage
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,12 +18,10 @@ import numpy as np
 from princomp._compiled import loops
 from princomp._typing import Array
 from princomp.coders.base import Coder
+from princomp.coders.blocks import tiles
 from princomp.data import Rows
 
-TILE_BYTES = 2**22  # of correlations, and of rows made dense, at a time: a tile that stays in the caches, or nearly so
-LEAST_TILE = 64
 WORST = 64  # rows that are kept to be atoms, at the most
-DENSE = 0.1  # share of nonzeros from which on sparse rows are coded as dense ones
 
 
 @dataclass(frozen=True)
@@ -132,37 +129,21 @@ def code_block(block: Any, rows: slice, task: Task) -> Coded:
 def code_rows(X: Any, numbers: Array, task: Task) -> Coded:
     """Code rows (m, p) that have these numbers, dense or CSR, tile by tile."""
     gram, total = task.gram, Coded.nothing(*task.D.shape)
-    for first, tile in tiles(X, len(task.D)):
-        part = code_tile(tile, numbers[first : first + tile.shape[0]], task, gram)
+    for here, tile, correlations, squares in tiles(X, task.D):
+        part = code_tile(tile, numbers[here], task, gram, correlations, squares)
         total = total.and_of(part) if total.count else part
     return total
 
 
-def tiles(block: Any, K: int) -> Iterator[tuple[int, Any]]:
-    """Yield (first row, tile) over a block: dense in float64, or CSR where few cells are not zero."""
-    n, p = block.shape
-    sparse = not isinstance(block, np.ndarray)
-    stays = sparse and block.nnz < DENSE * n * p
-    size = max(TILE_BYTES // (8 * max(K, 0 if stays else p)), LEAST_TILE)
-    for first in range(0, n, size):
-        part = block[first : first + size]
-        if stays:
-            yield first, part.astype(np.float64, copy=False)
-        else:
-            yield first, np.ascontiguousarray(part.toarray() if sparse else part, dtype=np.float64)
-
-
-def code_tile(X: Any, numbers: Array, task: Task, gram: Array) -> Coded:
-    """Code rows (m, p), float64, dense or CSR, with these row numbers."""
-    correlations = np.ascontiguousarray(X @ task.D.T)
-    squares = squared_rows(X)
+def code_tile(X: Any, numbers: Array, task: Task, gram: Array, correlations: Array, squares: Array) -> Coded:
+    """Code rows (m, p), float64, dense or CSR, with these row numbers, products X D' and |x|^2."""
     old = None if task.codes is None else task.codes[numbers]
     codes = task.coder.code(gram[None], correlations, squares, old)
     A, B, errors = sums(codes, X, gram, correlations, squares)
     penalties = task.coder.penalties(codes)
     if old is not None and not task.coder.optimal:
-        codes, worse = better(old, codes, 0.5 * errors + penalties, task.coder, gram, correlations, squares)
-        if worse:
+        codes, some = better(old, codes, 0.5 * errors + penalties, task.coder, gram, correlations, squares)
+        if some:
             A, B, errors = sums(codes, X, gram, correlations, squares)
             penalties = task.coder.penalties(codes)
     return Coded(
@@ -176,13 +157,6 @@ def code_tile(X: Any, numbers: Array, task: Task, gram: Array) -> Coded:
         worst_of(errors, numbers, X, task.worst),
         (codes,) if task.keep else (),
     )
-
-
-def squared_rows(X: Any) -> Array:
-    """Return |x|^2 of each row, (m,)."""
-    if isinstance(X, np.ndarray):
-        return np.einsum("ij,ij->i", X, X)
-    return np.asarray(X.multiply(X).sum(axis=1)).reshape(-1)
 
 
 def worst_of(errors: Array, numbers: Array, X: Any, most: int) -> Worst:
@@ -227,7 +201,7 @@ def sums(codes: Any, X: Any, gram: Array, correlations: Array, squares: Array) -
     dense = isinstance(X, np.ndarray)
     A, B, errors = np.zeros((K, K)), np.zeros((K, p if dense else 0)), squares.copy()
     data = codes.data.astype(np.float64, copy=False)
-    rows = X if dense else np.empty((X.shape[0], 0))
+    rows = np.ascontiguousarray(X) if dense else np.empty((X.shape[0], 0))
     compiled.add_codes((codes.indptr, codes.indices, data), rows, gram, correlations, (A, B, errors))
     return A, B if dense else (codes.T @ X).toarray(), np.maximum(errors, 0.0)
 
