@@ -1,4 +1,4 @@
-from . import certificates, data, datasets, kernels, losses, manifolds, penalties, plots, report
+from . import certificates, data, datasets, images, kernels, losses, manifolds, penalties, plots, report
 from .data import read
 from .estimators import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
 from .estimators.sparse_coding import sparse_encode
@@ -18,6 +18,7 @@ __all__ = [
     "certificates",
     "data",
     "datasets",
+    "images",
     "kernels",
     "load",
     "losses",

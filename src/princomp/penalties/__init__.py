@@ -17,6 +17,9 @@ What it may provide:
     h of each column, (k,): coders ask often, and call ``value`` for one column after the other where it is missing.
 ``convex``
     True if h is convex: then a code has a certificate of a global minimum, and otherwise only of a local one.
+``polar(v)``
+    for a norm or the like, for each column a number b with v'a <= b h(a) for all a, the smaller the better: then codes
+    have a duality gap.
 ``homogeneous``
     False if h(t w) is not t h(w) for all t > 0; `PCA` needs this.
 ``prox_nonnegative(w, step)``

@@ -94,6 +94,36 @@ class Grouped:
         sums: Array = self.alpha * (self._all.weights * norms).sum(axis=0)
         return sums.reshape(np.shape(w)[1:])
 
+    @cached_property
+    def _heaviest(self) -> tuple[_Family, Array]:
+        """Give each feature to the heaviest group that it is in; return these groups, and the features of none."""
+        best: dict[int, tuple[float, int]] = {}
+        for i, (group, weight) in enumerate(self._pairs):
+            for feature in group:
+                best[feature] = max(best.get(feature, (0.0, -1)), (weight, i))
+        owned: dict[int, list[int]] = {}
+        for feature, (weight, i) in best.items():
+            if weight > 0:
+                owned.setdefault(i, []).append(feature)
+        held = np.array(sorted(feature for features in owned.values() for feature in features), dtype=np.intp)
+        return _family((tuple(features), self._pairs[i][1]) for i, features in owned.items()), held
+
+    def polar(self, v: Array) -> Array:
+        """Return, for each column, a number b with v'a <= b h(a) for all a, the smallest there is if no groups meet.
+
+        Groups that meet: h(a) is at least the sum over groups without the features that a heavier one has. Features
+        that are not penalised must be zero in v, or it is infinity.
+        """
+        V = self._columns(v)
+        if self.alpha == 0 or not max(self.weights or (0.0,)):
+            bounds = np.where(V.any(axis=0), np.inf, 0.0)
+        else:
+            family, held = self._heaviest
+            free = np.delete(V, held, axis=0).any(axis=0)
+            largest = (family.norms(V[family.indices]) / family.weights).max(axis=0) / self.alpha
+            bounds = np.where(free, np.inf, largest)
+        return bounds.reshape(np.shape(v)[1:])
+
     def times(self, number: float) -> Any:
         """Return the penalty of weight number * alpha (or the largest weight there is)."""
         return replace(self, alpha=min(number * self.alpha, LARGEST))

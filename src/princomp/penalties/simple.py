@@ -83,6 +83,13 @@ class L1:
         sums: Array = self.alpha * np.abs(w).sum(axis=0, dtype=np.float64)
         return sums
 
+    def polar(self, v: Array) -> Array:
+        """Return the smallest b with v'a <= b h(a) for all a, for each column."""
+        largest = np.abs(v).max(axis=0, initial=0.0)
+        if self.alpha == 0:
+            return np.where(largest > 0, np.inf, 0.0)
+        return np.asarray(largest / self.alpha)
+
     def prox(self, w: Array, step: Step) -> Array:
         """Return the soft threshold sign(w) max(|w| - step alpha, 0)."""
         return soft(w, step * self.alpha)
@@ -136,6 +143,12 @@ class NonNegative:
     def values(self, w: Array) -> Array:
         """Return h of each column."""
         return np.where((w >= 0).all(axis=0), column_values(self.penalty, w), np.inf)
+
+    @property
+    def polar(self) -> Any:
+        """What h has, at max(v, 0); None if it has nothing."""
+        own = getattr(self.penalty, "polar", None)
+        return None if own is None else lambda v: own(np.maximum(v, 0.0))
 
     def prox(self, w: Array, step: Step) -> Array:
         """Return the prox of h at max(w, 0), or what h itself has for this."""
