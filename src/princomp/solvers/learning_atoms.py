@@ -44,13 +44,16 @@ class Atoms:
         return isinstance(self.kind, str)
 
     @property
-    def bounded(self) -> bool:
-        """Whether d and -d are as good as each other."""
+    def symmetric(self) -> bool:
+        """Whether d and -d are as good as each other, as far as is known."""
         return self.named and not self.nonnegative
 
     def value(self, D: Array) -> float:
         """Return the sum of g over atoms, which are taken to be allowed ones where g is a constraint."""
-        return 0.0 if self.named else float(sum(self.kind.value(d) for d in D))
+        if self.named:
+            return 0.0
+        total = float(sum(self.kind.value(d) for d in D))
+        return total if np.isfinite(total) else 0.0  # a constraint, met but for rounding: atoms come from its prox
 
     def prox(self, v: Array, step: float, old: Array) -> Array:
         """Return the minimiser of 1/2 |d - v|^2 + step g(d); ``old`` where the sphere has no such direction."""

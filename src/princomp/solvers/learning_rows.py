@@ -34,7 +34,7 @@ class Batches:
     """
 
     def __init__(self, rows: Rows, size: int, seed: int | None) -> None:
-        self.rows, self.seed = rows, seed
+        self.rows, self.asked, self.seed = rows, size, seed
         n, p = rows.shape
         self.remote = rows.pass_seconds > 0
         if self.remote:
