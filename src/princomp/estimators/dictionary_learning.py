@@ -10,16 +10,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from princomp._kinds import Count, Kind, Numbers
+from princomp._kinds import NONNEGATIVE, Count, Kind, Number, Numbers
 from princomp._typing import Array
 from princomp.coders.base import Coder
 from princomp.coders.choice import as_coder
 from princomp.data import Rows, as_rows
 from princomp.estimators.base import Estimator
 from princomp.estimators.checks import check_choice, check_count, count_components
-from princomp.estimators.dictionary_fit import Question, coded_rows, go_on, learn, mean_objective
+from princomp.estimators.dictionary_fit import Learnt, Question, coded_rows, go_on, learn, mean_objective
 from princomp.progress import Tell
-from princomp.result import Result, State
+from princomp.result import State
 from princomp.solvers.learning_atoms import Atoms
 
 METHODS = ("online", "batch", "ksvd")
@@ -100,6 +100,10 @@ class DictionaryLearning(Estimator):
         The atoms.
     n_replaced_ : int
         How many atoms were replaced on the way.
+    atom_counts_ : (K,) array of int
+        How many rows use each atom, when all are coded after the fit (`partial_fit`: those of the last call).
+    residual_share_ : float
+        What codes leave of the rows: the sum of \|x - a D\|^2 over that of \|x\|^2.
     n_components_, n_features_in_, n_samples_, n_iter_ : int
         Counts.
     result_ : Result
@@ -124,6 +128,8 @@ class DictionaryLearning(Estimator):
     _fitted: ClassVar[Mapping[str, Kind]] = {
         "components_": Numbers("k p"),
         "n_replaced_": Count(),
+        "atom_counts_": Numbers("k", NONNEGATIVE, dtypes="iu"),
+        "residual_share_": Number(NONNEGATIVE),
         "n_samples_": Count(1),
     }
     _missing_allowed = True
@@ -192,11 +198,13 @@ class DictionaryLearning(Estimator):
         rows = self._open(X, reset=True, least_rows=2)
         asked = self._question(rows)
         drive = self._drive(tell, rows)
-        result = learn(rows, asked, drive, tell, self._generator())
-        self._keep(result, rows, seen=0)
+        self._keep(learn(rows, asked, drive, tell, self._generator()), rows, seen=0)
 
-    def _keep(self, result: Result, rows: Rows, seen: int) -> None:
+    def _keep(self, found: Learnt, rows: Rows, seen: int) -> None:
+        result = found.result
         D = result.value["D"]
+        self.atom_counts_ = found.coded.used.astype(np.int64)
+        self.residual_share_ = found.coded.errors / found.coded.squares if found.coded.squares > 0 else 0.0
         self.components_ = D.astype(rows.dtype)
         self.n_components_ = len(D)
         self.n_replaced_ = int(result.value["replaced"])
@@ -242,8 +250,7 @@ class DictionaryLearning(Estimator):
         rows = self._open(X, reset=before is None)
         asked = self._question(rows)
         seen = 0 if before is None else self.n_samples_
-        result = go_on(rows, asked, before, tell, self._generator())
-        self._keep(result, rows, seen)
+        self._keep(go_on(rows, asked, before, tell, self._generator()), rows, seen)
 
     def _question(self, rows: Rows) -> Question:
         """Return what is asked of these rows; complain about parameters that mean nothing."""
