@@ -21,6 +21,7 @@ NAMES = (
     "cardinality_search",
     "regression_descent",
     "coding_entries",
+    "learning_sums",
     "coding_pursuit",
     "coding_lasso",
 )
