@@ -1,6 +1,7 @@
 from . import certificates, data, datasets, images, kernels, losses, manifolds, penalties, plots, report
 from .data import read
 from .estimators import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
+from .estimators.sparse_coding import sparse_encode
 from .manual import normalize, spca
 from .persistence import load, save
 from .solvers.amanpg import amanpg
@@ -28,5 +29,6 @@ __all__ = [
     "read",
     "report",
     "save",
+    "sparse_encode",
     "spca",
 ]

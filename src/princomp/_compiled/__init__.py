@@ -20,6 +20,8 @@ NAMES = (
     "group_prox",
     "cardinality_search",
     "regression_descent",
+    "coding_pursuit",
+    "coding_lasso",
 )
 
 
