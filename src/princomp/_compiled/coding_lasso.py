@@ -20,7 +20,7 @@ which costs more than a step on a small support does. They are
 import numpy as np
 
 from princomp._compiled import compiled
-from princomp._compiled.coding_terms import Terms
+from princomp._compiled.coding_terms import SLACK, VANISHING, Terms
 from princomp._compiled.lanes import COUNT, choose, fused, load, spread, store
 from princomp._typing import Array
 
@@ -219,6 +219,8 @@ def _gap_is_small(
         off = max(off, abs(slopes[k] - numbers[SIGN, j] * measure[LIMIT, k]) * measure[FACTOR, k])
     if not by_gap:
         return max(top, off) <= tol * np.sqrt(square)
+    if square < VANISHING:
+        return max(top, off) <= SLACK
     scale = 1.0 / (1.0 + top)
     left = max(square - fit - inside, 0.0)
     return (1.0 - scale) ** 2 * left + 2.0 * (penalty - scale * inside) <= tol * square
