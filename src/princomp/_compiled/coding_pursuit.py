@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from princomp._compiled import compiled
-from princomp._compiled.lanes import WIDE, counted, exchanged, first, fused, load_wide, spread_wide, store, where_larger
+from princomp._compiled.lanes import WIDE, choose, counted, exchanged, first, fused, load_wide, spread_wide, store
 from princomp._typing import Array
 
 WORK = 2e8  # multiplications in a call, at the most: a call cannot be interrupted
@@ -36,7 +36,7 @@ class Rule(NamedTuple):
 
 @compiled
 def _normalise(G: Array, inverse: Array, unit: Array, whole: Array) -> None:
-    """Put 1 / |d_k|, 0 for zero atoms, into ``inverse``, products of unit atoms into ``unit``, squares into ``whole``."""
+    """Put 1 / |d_k| (0 for zero atoms), products of unit atoms and their squared norms into the others."""
     for k in range(len(G)):
         whole[k] = G[k, k] > 0.0
         inverse[k] = 1.0 / np.sqrt(G[k, k]) if G[k, k] > 0.0 else 0.0
@@ -50,9 +50,9 @@ def _better(one: Any, other: Any, zero: Any) -> Any:
     """Return, lane by lane, whose gain is larger: (gain, over, place), the gain being gain / over."""
     mine, theirs = fused(one[0], other[1], zero), fused(other[0], one[1], zero)
     return (
-        where_larger(mine, theirs, one[0], other[0]),
-        where_larger(mine, theirs, one[1], other[1]),
-        where_larger(mine, theirs, one[2], other[2]),
+        choose(mine, theirs, one[0], other[0]),
+        choose(mine, theirs, one[1], other[1]),
+        choose(mine, theirs, one[2], other[2]),
     )
 
 
@@ -68,9 +68,9 @@ def _best(c: Array, left: Array, how: Rule, noise: float) -> int:
     for here in range(0, len(c), WIDE):
         size, rest = load_wide(c, here), load_wide(left, here)
         other = fused(other_side, size, zero)
-        size = where_larger(size, other, size, other)
-        gain = where_larger(rest, floor, where_larger(size, least, fused(size, size, zero), zero), zero)
-        over = where_larger(rest, floor, fused(by_left, rest, by_one), one)
+        size = choose(size, other, size, other)
+        gain = choose(rest, floor, choose(size, least, fused(size, size, zero), zero), zero)
+        over = choose(rest, floor, fused(by_left, rest, by_one), one)
         found = _better((gain, over, spread_wide(number(here))), found, zero)
     found = (found[0], found[1], fused(one, counted(zero), found[2]))
     found = _better(found, (exchanged(found[0], 16), exchanged(found[1], 16), exchanged(found[2], 16)), zero)
@@ -102,6 +102,14 @@ def _take(unit: Array, Q: Array, c: Array, left: Array, shares: Array, at: int, 
         store(c, here, fused(minus_b, q, load_wide(c, here)))
         store(left, here, fused(minus_q, q, load_wide(left, here)))
     return b
+
+
+@compiled
+def _restart(given: Array, whole: Array, c: Array, left: Array) -> None:
+    """Forget all atoms taken."""
+    for k in range(len(given)):
+        c[k] = given[k]
+        left[k] = whole[k]
 
 
 @compiled
@@ -247,9 +255,7 @@ def _pursue_row(
 ) -> int:
     """Take atoms one after the other; return how many. Their coefficients are in ``a``."""
     count, least, residual = 0, 1.0, square
-    for k in range(len(given)):
-        c[k] = given[k]
-        left[k] = whole[k]
+    _restart(given, whole, c, left)
     for _ in range(3 * how.limit):
         if residual <= most:
             _solve(G, inverse, given, Q, support, count, b, a, slope, better, how.noise)
@@ -278,9 +284,7 @@ def _pursue_row(
             if kept == count:
                 break
             count = kept
-            for k in range(len(given)):
-                c[k] = given[k]
-                left[k] = whole[k]
+            _restart(given, whole, c, left)
             for j in range(count):
                 b[j] = _take(unit, Q, c, left, shares, j, support[j])
         residual = square

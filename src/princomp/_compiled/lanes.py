@@ -1,7 +1,7 @@
 """Some numbers in vector registers, as one value in a compiled loop.
 
 LLVM makes scalar code of a loop over eight columns (it is unrolled before the vectoriser sees it), so loops that
-work on eight columns at a time say so: `load`, `spread`, `fused`, `where_larger`, `store`. `load_wide` and
+work on eight columns at a time say so: `load`, `spread`, `fused`, `choose`, `store`. `load_wide` and
 `spread_wide` are for several registers at once: where a loop waits for what its last round found, there is then more
 to do meanwhile.
 """
@@ -103,13 +103,13 @@ def fused(_typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
-def where_larger(_typing: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
+def choose(_typing: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
     """Return ``yes`` where a > b, ``no`` elsewhere, also where a or b is not a number."""
 
     def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[2], args[3])
 
-    return a(a, a, a, a), generate
+    return yes(a, a, yes, yes), generate
 
 
 @intrinsic
