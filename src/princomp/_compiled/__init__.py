@@ -23,6 +23,7 @@ NAMES = (
     "coding_entries",
     "learning_sums",
     "coding_pursuit",
+    "ksvd_pairs",
     "coding_lasso",
 )
 
