@@ -22,6 +22,7 @@ NAMES = (
     "regression_descent",
     "coding_entries",
     "coding_nested",
+    "learning_sums",
     "coding_pursuit",
     "coding_lasso",
 )
