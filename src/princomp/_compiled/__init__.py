@@ -21,6 +21,7 @@ NAMES = (
     "cardinality_search",
     "regression_descent",
     "learning_sums",
+    "coding_entries",
     "coding_pursuit",
     "coding_lasso",
 )
