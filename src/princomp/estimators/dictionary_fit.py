@@ -26,7 +26,8 @@ from princomp.solvers.learning_online import online
 from princomp.solvers.learning_rows import Batches
 from princomp.solvers.learning_start import start
 from princomp.solvers.learning_state import residual, together
-from princomp.solvers.learning_statistics import Coded, Task, code_all
+from princomp.solvers.learning_coded import Coded, Task
+from princomp.solvers.learning_statistics import code_all
 from princomp.solvers.learning_statistics import code_block as code_and_sum
 from princomp.solvers.signs import signs
 

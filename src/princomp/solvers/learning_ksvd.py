@@ -20,7 +20,8 @@ from princomp.result import State, Value
 from princomp.solvers.learning_atoms import Atoms, improved, own_weights
 from princomp.solvers.learning_replacement import replaced
 from princomp.solvers.learning_state import as_value, residual
-from princomp.solvers.learning_statistics import WORST, Task, code_all
+from princomp.solvers.learning_coded import WORST, Task
+from princomp.solvers.learning_statistics import code_all
 
 # Atoms are replaced in the first turns of every ten, and settle in the others; after the fortieth turn no more.
 PERIOD, REPLACES, LAST = 10, 7, 40

@@ -21,7 +21,7 @@ from princomp.solvers.learning_atoms import Atoms, improved, own_weights, slopes
 from princomp.solvers.learning_replacement import replaced
 from princomp.solvers.learning_rows import Batches
 from princomp.solvers.learning_state import as_coded, as_value
-from princomp.solvers.learning_statistics import WORST, Coded, Task, Worst
+from princomp.solvers.learning_coded import WORST, Coded, Task, Worst
 
 STEPS_PER_STATE = 16  # looking at a state costs about as much as a sweep over atoms
 MEMORY = 0.3  # of 0.1 to 2: best for 1500 planted signals, and for 20000 patches of images, 100 and 256 atoms
