@@ -18,6 +18,7 @@ from princomp.data import Rows, as_rows
 from princomp.estimators.base import Estimator
 from princomp.estimators.checks import check_choice, check_count, count_components
 from princomp.estimators.dictionary_fit import Learnt, Question, coded_rows, go_on, learn, mean_objective
+from princomp.losses import as_loss
 from princomp.progress import Tell
 from princomp.result import State
 from princomp.solvers.learning_atoms import Atoms
@@ -57,6 +58,10 @@ class DictionaryLearning(Estimator):
         The length of x - a D at which a code is good enough, in the units of X.
     selection : {"ols", "omp"}, default "ols"
         How the pursuit chooses the next atom: the one that lowers the error most, or the one most correlated with it.
+    loss : {"l2", "huber", "l1"} or Loss, default "l2"
+        How x - a D is measured: 1/2 sum_j rho(x_j - (a D)_j) with rho(r) = r^2 by default; "huber" and "l1" let wild
+        cells count by their size, not their square, and have a width that is taken from the errors of the first atoms;
+        or an object such as those in `princomp.losses`.
     constraint : {"ball", "sphere"} or Penalty, default "ball"
         Where atoms may be: of length at most 1, of length 1, or what an object such as those in `princomp.penalties`
         says: a set such as `princomp.penalties.L1Ball`, or a penalty of each atom that is added to the mean over rows.
@@ -265,6 +270,7 @@ class DictionaryLearning(Estimator):
             positive=self.positive_code,
         )
         self._transform_coder()
+        as_loss(self.loss)
         D = None if self.dict_init is None else self._given_atoms(rows.width)
         K = count_components(self.n_components, rows.width if D is None else len(D), of="", more=True)
         if D is not None and len(D) != K:
@@ -283,6 +289,7 @@ class DictionaryLearning(Estimator):
             tol=self.tol,
             max_iter=self.max_iter,
             max_seconds=self.max_seconds,
+            loss=self.loss,
             names=self._names,
         )
 
@@ -352,7 +359,8 @@ class DictionaryLearning(Estimator):
         """
         rows = self._open(X, reset=False)
         D = self.components_.astype(np.float64)
-        return coded_rows(rows, D, self._transform_coder(), sparse=self.sparse_output, names=self._names)
+        loss = as_loss(self.loss, float(self.result_.value["unit"]))
+        return coded_rows(rows, D, self._transform_coder(), loss, sparse=self.sparse_output)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the rows that codes stand for: codes times atoms.
@@ -389,7 +397,8 @@ class DictionaryLearning(Estimator):
         float
         """
         rows = self._open(X, reset=False)
-        return -mean_objective(rows, self._question(rows), self.components_.astype(np.float64))
+        unit = float(self.result_.value["unit"])
+        return -mean_objective(rows, self._question(rows), self.components_.astype(np.float64), unit)
 
 
 def _combined(block: Any, rows: slice, D: Array) -> Array:
