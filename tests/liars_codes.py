@@ -123,11 +123,14 @@ def climbed(x, D, a, penalty, steps=1500):
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         if (v - ahead) @ (ahead - b) > 0:
             following = momentum = 1.0
+        settled = np.abs(ahead - b).max() <= EPS * np.abs(ahead).max()
         b, v, momentum = ahead, ahead + (momentum - 1) / following * (ahead - b), following
-        if step % 300 == 299:
+        if settled or step % 300 == 299:
             best = min(best, objective(x, D, b / unit, penalty))
             if penalty.groups is None:
                 best = min(best, _on_support(x, D, b, unit, G, c, scaled, penalty))
+        if settled:
+            break
     return best
 
 
@@ -177,7 +180,7 @@ class CodingProblem:
 
     @property
     def name(self):
-        words = {key: value if np.ndim(value) == 0 else "..." for key, value in self.how.items()}
+        words = {key: value if np.isscalar(value) else "..." for key, value in self.how.items()}
         how = ", ".join(f"{key}={value!r}" for key, value in words.items())
         spoilt = f", {self.spoil}" if self.spoil else ""
         return f"{self.form} {self.X.shape[0]}x{self.X.shape[1]}, {len(self.D)} atoms, {how}{spoilt}"
@@ -229,11 +232,11 @@ class CodingProblem:
 
     def stated(self, codes):
         """The gap of each row, as princomp measures it of codes from anywhere."""
-        from princomp.certificates import coding
-        from princomp.coders import as_coder
+        from princomp.certificates import coding_gaps
 
-        coder = as_coder(**{"alpha": 1.0} | self.arguments())
-        return np.asarray(coding.relative_gaps(self.X, self.D, scipy.sparse.csr_array(codes), coder), float)
+        words = {"positive": "nonnegative"}
+        how = {words.get(name, name): value for name, value in self.how.items()}
+        return np.asarray(coding_gaps(self.X, self.D, scipy.sparse.csr_array(codes), **how), float)
 
     def holds(self, coded):
         return bool(np.all(coded.gaps <= TOL))
