@@ -132,6 +132,21 @@ KERNEL_PCA_FAILURES = {
 }
 
 
+FUNCTIONS = (  # tests of functions that have no counterpart here: dict_learning, dict_learning_online, _update_dict
+    "test_dict_learning_lars_positive_parameter",
+    "test_dict_learning_online_shapes",
+    "test_dict_learning_online_lars_positive_parameter",
+    "test_dict_learning_online_positivity",
+    "test_dict_learning_dtype_match",
+    "test_dict_learning_numerical_consistency",
+    "test_dict_learning_online_dtype_match",
+    "test_dict_learning_online_numerical_consistency",
+    "test_update_dict",
+)
+DICTIONARY_CHOSEN = " and ".join(f"not {name}" for name in FUNCTIONS)
+DICTIONARY_FAILURES = {}
+
+
 class Suite(NamedTuple):
     """A file of scikit-learn's tests, what to run of it, and what fails."""
 
@@ -140,6 +155,7 @@ class Suite(NamedTuple):
     failures: dict[str, str]
     by_chance: set[str]
     least: float = 0.9  # of the tests, that pass
+    names: tuple[str, ...] = ()  # of what is replaced, if it is not one class of the suite's name
 
 
 SUITES = {
@@ -149,6 +165,14 @@ SUITES = {
         "test_sparse_pca", "not MiniBatch and not mini_batch and not early_stopping", SPARSE_PCA_FAILURES, set()
     ),
     "KernelPCA": Suite("test_kernel_pca", "", KERNEL_PCA_FAILURES, set(), 2 / 3),
+    # The functions dict_learning and dict_learning_online have no counterpart; SparseCoder is theirs, its codes ours.
+    "DictionaryLearning": Suite(
+        "test_dict_learning",
+        DICTIONARY_CHOSEN,
+        DICTIONARY_FAILURES,
+        set(),
+        names=("DictionaryLearning", "MiniBatchDictionaryLearning", "sparse_encode"),
+    ),
 }
 
 
@@ -159,7 +183,7 @@ def suite(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("sklearn")
     report = folder / "report.txt"
     environment = os.environ | {
-        "SK_SWAP": f"{request.param}=sklearn_names:{request.param}",
+        "SK_SWAP": ",".join(f"{name}=sklearn_names:{name}" for name in suite.names or (request.param,)),
         "SK_REPORT": str(report),
         "PYTHONPATH": str(TESTS),
         "SKLEARN_TESTS_GLOBAL_RANDOM_SEED": "42",
@@ -183,16 +207,18 @@ def suite(request, tmp_path_factory):
 
 @pytest.mark.soak
 def test_nine_in_ten_pass(suite):
-    (module, *_, least), outcomes = suite
+    chosen, outcomes = suite
     passed = sum(outcome == "passed" for outcome in outcomes.values())
     failed = sum(outcome == "failed" for outcome in outcomes.values())
-    print(f"scikit-learn {sklearn.__version__} {module}.py: {passed} passed, {failed} failed, of {len(outcomes)}")
-    assert passed >= max(least * (passed + failed), 1)
+    print(
+        f"scikit-learn {sklearn.__version__} {chosen.module}.py: {passed} passed, {failed} failed, of {len(outcomes)}"
+    )
+    assert passed >= max(chosen.least * (passed + failed), 1)
 
 
 @pytest.mark.soak
 @pytest.mark.skipif(not sklearn.__version__.startswith(MADE_WITH), reason=f"the list is for scikit-learn {MADE_WITH}")
 def test_each_failure_is_known(suite):
-    (_, _, expected, by_chance, _), outcomes = suite
+    chosen, outcomes = suite
     failed = {name for name, outcome in outcomes.items() if outcome == "failed"}
-    assert failed - by_chance == expected.keys() - by_chance
+    assert failed - chosen.by_chance == chosen.failures.keys() - chosen.by_chance

@@ -15,7 +15,10 @@ import scipy.sparse
 import liars_codes
 from helpers import only_user_warnings, shards
 from princomp import sparse_encode
-from princomp.coders import Lasso, Proximal, Pursuit, as_coder
+from princomp.coders.choice import as_coder
+from princomp.coders.lasso import Lasso
+from princomp.coders.proximal import Proximal
+from princomp.coders.pursuit import Pursuit
 from princomp.penalties import L0, L1, Box, ElasticNet, Groups, Lp, NonNegative, Tree
 
 K, P = 30, 12

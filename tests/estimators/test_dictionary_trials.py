@@ -23,7 +23,7 @@ from sklearn.base import clone
 import princomp
 from helpers import fitted_attributes, only_user_warnings, shards
 from princomp import DictionaryLearning, sparse_encode
-from princomp.coders import as_coder
+from princomp.coders.choice import as_coder
 from princomp.losses import Huber
 from princomp.penalties import L1, Box, ElasticNetBall, Groups, L1Ball, L2Ball, Lp, NonNegative, Sphere, Tree
 
