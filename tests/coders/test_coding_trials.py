@@ -381,6 +381,60 @@ def test_positive_pursuit_is_least_squares_on_its_support_and_nowhere_negative(s
     assert not unseen.any()  # nothing positive helps
 
 
+NASTY = ("twins", "near_twins", "zero_atoms", "norms", "many_atoms", "one_column", "low_rank", "empty_rows", "offsets")
+
+
+def nasty(name, seed, dtype=float):
+    """Rows and atoms of the liars' bench."""
+    made = getattr(liars_codes, name)(np.random.default_rng(seed))
+    return made["X"].astype(dtype), made["D"].astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("selection", ["ols", "omp"])
+@pytest.mark.parametrize("name", NASTY)
+def test_pursuit_with_nasty_atoms_is_least_squares_on_few_of_them(name, selection, dtype):
+    """No more atoms than cells, none of zeros, a residual at right angles to those taken, and no larger than before."""
+    digits = 1e-6 if dtype is np.float64 else 3e-3
+    for seed in range(8):
+        X, D = nasty(name, seed, dtype)
+        for nonzeros in (1, 3, 2 * X.shape[1]):
+            codes = encode(X, D, nonzeros=nonzeros, selection=selection).astype(float)
+            assert np.isfinite(codes).all()
+            assert np.count_nonzero(codes, axis=1).max() <= min(nonzeros, X.shape[1])
+            assert not codes[:, ~D.any(axis=1)].any()
+            size, norms = np.linalg.norm(X.astype(float), axis=1), np.linalg.norm(D.astype(float), axis=1)
+            left = X - codes @ D
+            assert np.all(np.linalg.norm(left, axis=1) <= size * (1 + digits))
+            slopes = np.abs(left @ D.T.astype(float))
+            assert np.all(slopes[codes != 0] <= (digits * np.outer(size, norms))[codes != 0])
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_the_first_atom_is_the_one_that_leaves_least_however_nasty_the_others(name):
+    for seed in range(8):
+        X, D = nasty(name, seed)
+        norms = np.linalg.norm(D, axis=1)
+        cosines = np.abs(X @ D.T) / np.where(norms > 0, norms, 1)
+        taken = (cosines**2).max(axis=1)
+        gone = (X**2).sum(axis=1) - squares(X, D, encode(X, D, nonzeros=1))
+        np.testing.assert_allclose(gone, taken, rtol=1e-9, atol=1e-12 * (X**2).sum())
+
+
+@pytest.mark.parametrize("selection", ["ols", "omp"])
+@pytest.mark.parametrize("name", NASTY)
+def test_a_bound_on_the_error_is_met_or_nothing_is_left_to_take(name, selection):
+    for seed in range(8):
+        X, D = nasty(name, seed)
+        error = 0.1 * float(np.linalg.norm(X, axis=1).mean())
+        codes = encode(X, D, error=error, selection=selection)
+        assert np.isfinite(codes).all()
+        left, size = X - codes @ D, np.linalg.norm(X, axis=1)
+        unmet = np.linalg.norm(left, axis=1) > error * (1 + 1e-9)
+        slopes = np.abs(left @ D.T) / np.where(D.any(axis=1), np.linalg.norm(D, axis=1), 1)
+        assert np.all(slopes[unmet].max(axis=1, initial=0) <= 1e-5 * size[unmet])
+
+
 @pytest.mark.parametrize("value", [0, -1, 2.5, np.nan])
 def test_counts_of_nonzeros_are_counts(value):
     with pytest.raises(ValueError, match="nonzeros"):
