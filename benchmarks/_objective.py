@@ -14,7 +14,7 @@ import gc
 import platform
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -143,6 +143,21 @@ def _once(solver: Solver, X: Any, k: int, objective: Objective, row: Row) -> Non
     row.seconds.append(time.process_time() - start)
     row.captured = min(row.captured, objective(components))
     print(f"    {solver.name:32} {row.seconds[-1]:8.3f} s   {row.captured:.6f}", flush=True)
+
+
+def by_turns(
+    contestants: Mapping[str, Callable[[], Any]], rounds: int, clock: Callable[[], float] = time.process_time
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return, by name, the least seconds of some rounds, in which all take turns, and the last answer."""
+    seconds: dict[str, float] = {}
+    answers = {}
+    for _ in range(rounds):
+        for name, run in contestants.items():
+            gc.collect()
+            begin = clock()
+            answers[name] = run()
+            seconds[name] = min(seconds.get(name, float("inf")), clock() - begin)
+    return seconds, answers
 
 
 def markdown(rows: Sequence[Row], ours: str) -> str:

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from _objective import machine
+from _objective import by_turns, machine
 
 from princomp import KernelPCA
 from princomp.data import budget
@@ -94,17 +94,6 @@ def pipeline(X, k):
 
     features = Nystroem(kernel="rbf", gamma=GAMMA, n_components=PEER_LANDMARKS, random_state=0)
     return make_pipeline(features, PCA(k, random_state=0)).fit(X)
-
-
-def by_turns(contestants, rounds):
-    """Return, by name, the least CPU seconds and a model."""
-    seconds, models = {}, {}
-    for _ in range(rounds):
-        for name, fit in contestants.items():
-            begin = time.process_time()
-            models[name] = fit()
-            seconds[name] = min(seconds.get(name, np.inf), time.process_time() - begin)
-    return seconds, models
 
 
 def exact(n, p, k, seed, rounds):

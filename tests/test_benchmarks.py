@@ -11,6 +11,8 @@ SCRIPTS = sorted(BENCHMARKS.glob("[!_]*.py"))
 HEADERS = {
     "pca.py": "captured / optimum",
     "kernel.py": "captured / optimum",
+    "coding.py": "times ours",
+    "dictionary.py": "held-out value",
     "offsets.py": "scikit-learn default",
     "memmap.py": "peak unshared memory",
     "probabilistic.py": "times ours",

@@ -8,21 +8,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from princomp import _compiled
+from princomp import PCA, _compiled
 from princomp._compiled import group_prox
 from princomp._compiled.group_layout import Point, lay_out
 from princomp.penalties import (
+    L0,
     L1,
+    Box,
     ColumnL1,
+    ElasticNet,
+    ElasticNetBall,
+    GroupL2,
     Groups,
+    L1Ball,
+    L2Ball,
+    Lp,
     NonNegative,
     OverlappingGroups,
     RowNorms,
+    Sphere,
     Tree,
     Zero,
     as_groups,
     as_penalty,
+    column_values,
     interior,
+    is_convex,
 )
 
 P = 9
@@ -376,3 +387,230 @@ def test_what_does_not_fit_is_refused():
         Groups(-1.0, DISJOINT)
     with pytest.raises(ValueError, match="feature 8, but there are only 3"):
         Groups(1.0, DISJOINT).prox(np.ones(3), 1.0)
+
+
+# --- penalties that are not homogeneous, and sets, against all points of a grid -----------------
+
+ENTRIES = {
+    "zero": Zero(),
+    "l1": L1(0.7),
+    "l0": L0(0.7),
+    "l0, weight of 0": L0(0.0),
+    "lp": Lp(0.7, 0.5),
+    "lp, p near 0": Lp(0.7, 0.01),
+    "lp, p near 1": Lp(0.7, 0.99),
+    "lp, weight of 0": Lp(0.0, 0.5),
+    "elastic net": ElasticNet(0.7, 0.4),
+    "ridge": ElasticNet(0.0, 0.4),
+    "box": Box(-0.5, 1.5),
+    "box without 0": Box(0.75, 1.5),
+    "box, one bound": Box(-0.5, np.inf),
+}
+SETS = {
+    "ball": L2Ball(1.5),
+    "l1 ball": L1Ball(1.5),
+    "elastic net ball": ElasticNetBall(0.6, 1.5),
+    "elastic net ball, mostly l1": ElasticNetBall(6.0, 1.5),
+    "elastic net ball, no l1": ElasticNetBall(0.0, 1.5),
+    "sphere": Sphere(1.5),
+    "box": Box(-0.5, 1.5),
+}
+PAIRS = {"groups": Groups(0.7, [[0, 1]]), "tree": Tree(0.7, [[0, 1], [1]]), **SETS}
+EVERY = ENTRIES | SETS
+EVERY |= {f"{name}, not negative": NonNegative(penalty) for name, penalty in EVERY.items()}
+every_penalty = pytest.mark.parametrize("penalty", EVERY.values(), ids=EVERY)
+GRID = np.linspace(-4, 4, 8001)
+POINTS = [-3.0, -1.62, -1.2, -0.4, 0.0, 1e-3, 0.3, 1.0, 1.18, 1.19, 1.2, 1.7, 3.9]
+
+
+@pytest.mark.parametrize("step", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("name", [name for name in EVERY if name.split(",")[0] in ENTRIES])
+def test_no_point_of_a_line_is_better_than_the_prox(name, step):
+    penalty = EVERY[name]
+    heights = column_values(penalty, GRID[None])
+    for w in POINTS:
+        z = penalty.prox(np.array([w]), step)
+        best = (0.5 * (GRID - w) ** 2 + step * heights).min()
+        assert objective(penalty, z, np.array([w]), step) <= best + 1e-12
+        nearest = GRID[np.argmin(0.5 * (GRID - w) ** 2 + step * heights)]  # and it is the same point
+        assert abs(z[0] - nearest) <= 2e-3 or objective(penalty, z, w, step) >= best - 1e-6
+
+
+@pytest.mark.parametrize("nonnegative", [False, True], ids=["", "not negative"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_no_point_of_a_plane_is_better_than_the_prox(name, nonnegative):
+    """Points of the boundary are drawn as well as a grid: a sphere hardly meets it."""
+    penalty = NonNegative(PAIRS[name]) if nonnegative else PAIRS[name]
+    square = np.stack(np.meshgrid(np.linspace(-2, 2, 401), np.linspace(-2, 2, 401))).reshape(2, -1)
+    angles = np.linspace(0, 2 * np.pi, 4001)
+    rim = np.stack([np.cos(angles), np.sin(angles)])
+    rim = np.where(np.abs(rim) < 1e-15, 0.0, rim)
+    rim /= np.linalg.norm(rim, axis=0)
+    points = np.concatenate([square, 1.5 * rim], axis=1)
+    heights = column_values(penalty, points)
+    assert np.isfinite(heights).any()
+    rng = np.random.default_rng(0)
+    for w in [*rng.normal(0, 1.5, size=(25, 2)), [0.0, 0.0], [-1.0, -0.3], [-1.0, -1.0], [0.0, -1.0], [1.0, 1.0]]:
+        w = np.array(w)
+        z = penalty.prox(w, 0.8)
+        assert penalty.value(z) < np.inf
+        best = (0.5 * ((points - w[:, None]) ** 2).sum(axis=0) + 0.8 * heights).min()
+        assert objective(penalty, z, w, 0.8) <= best + 1e-9
+
+
+@every_penalty
+def test_columns_with_steps_of_their_own_values_and_times(penalty):
+    W, steps = draw(0, P, 5), np.array([0.3, 1.0, 0.01, 2.0, 0.5])
+    W[:, 4], before = 0.0, W.copy()
+    W[:, 4] = 0.0
+    Z = penalty.prox(W, steps)
+    for w, z, step in zip(W.T, Z.T, steps):
+        np.testing.assert_allclose(z, penalty.prox(w, float(step)), rtol=1e-12, atol=1e-14)
+    assert (before[:, :4] == W[:, :4]).all()
+    apart = [penalty.value(z) for z in Z.T]
+    np.testing.assert_allclose(column_values(penalty, Z), apart, rtol=1e-12)
+    assert column_values(penalty, Z[:, 0]).shape == ()
+    assert penalty.value(Z) == pytest.approx(sum(apart), rel=1e-12)
+    assert np.isfinite(apart).all()
+    three = penalty.times(3.0)
+    assert three.value(Z) == pytest.approx(3 * penalty.value(Z), rel=1e-12)
+    np.testing.assert_allclose(three.prox(W, 0.2), penalty.prox(W, 0.6000000000000001), rtol=1e-12, atol=1e-12)
+
+
+@every_penalty
+def test_single_precision_stays_and_is_inside(penalty):
+    W = draw(3, P, 40).astype(np.float32)
+    Z = penalty.prox(W, 0.5)
+    assert Z.dtype == np.float32
+    assert penalty.value(Z) < np.inf
+    close = np.isclose(Z, penalty.prox(W.astype(float), 0.5), atol=1e-4)
+    assert close.all()
+
+
+SOLID = {name: penalty for name, penalty in EVERY.items() if name.split(",")[0] in SETS}
+
+
+@pytest.mark.parametrize("penalty", SOLID.values(), ids=SOLID)
+def test_points_of_a_set_stay_and_a_second_projection_changes_nothing(penalty):
+    Z = penalty.prox(draw(5, P, 40), 1.0)
+    np.testing.assert_allclose(penalty.prox(Z, 1.0), Z, rtol=1e-12, atol=1e-13)
+    assert (penalty.times(7.0).value(Z), penalty.value(-3.0 - np.abs(Z))) == (0.0, np.inf)
+    if "sphere" not in str(penalty).lower():
+        inside = 0.5 * np.abs(Z)
+        assert (penalty.prox(inside, 3.0) == inside).all()
+
+
+@pytest.mark.parametrize("p", [2, 3, 30, 1000])
+@pytest.mark.parametrize("gamma", [0.0, 1e-6, 0.3, 5.0, 1e6])
+def test_the_elastic_net_ball_satisfies_the_conditions_of_the_nearest_point(p, gamma):
+    """w - z = l (2 z + gamma sign(z)) where z is not zero, |w| <= l gamma where it is, with l >= 0."""
+    for scale in (1e-3, 1.0, 1e3):
+        w = scale * draw(p, p)
+        z = ElasticNetBall(gamma, 2.0).prox(w, 1.0)
+        if (w * w).sum() + gamma * np.abs(w).sum() <= 2.0:
+            assert (z == w).all()
+            continue
+        assert (z * z).sum() + gamma * np.abs(z).sum() == pytest.approx(2.0, rel=1e-9)
+        some = z != 0
+        price = (w - z)[some] / (2 * z + gamma * np.sign(z))[some]
+        np.testing.assert_allclose(price, price.mean(), rtol=1e-6)
+        assert price.mean() >= 0
+        assert (np.abs(w[~some]) <= price.mean() * gamma * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-100, 1e100, 1e200])
+def test_balls_of_vectors_large_and_small(scale):
+    w = draw(6, P)
+    unit = w / np.linalg.norm(w)
+    np.testing.assert_allclose(Sphere(2.0).prox(scale * w, 1.0), 2 * unit, rtol=1e-12)
+    np.testing.assert_allclose(L2Ball(scale).prox(3 * scale * unit, 1.0) / scale, unit, rtol=1e-12)
+    np.testing.assert_allclose(L1Ball(scale).prox(scale * w, 1.0) / scale, L1Ball(1.0).prox(w, 1.0), atol=1e-12)
+    np.testing.assert_allclose(Lp(1.0, 0.5).prox(scale * w, scale**1.5) / scale, Lp(1.0, 0.5).prox(w, 1.0), rtol=1e-9)
+
+
+def test_thresholds_are_where_both_minima_are_equal():
+    assert L0(1.0).prox(np.array([1.2, 1.42]), 1.0).tolist() == [0.0, 1.42]  # the root of 2, not 1
+    for p in (0.1, 0.5, 0.9):
+        threshold = (2 - p) / (2 - 2 * p) * (2 - 2 * p) ** (1 / (2 - p))
+        below, above = Lp(1.0, p).prox(threshold * np.array([1 - 1e-9, 1 + 1e-9]), 1.0)
+        assert below == 0
+        assert above == pytest.approx((2 - 2 * p) ** (1 / (2 - p)), rel=1e-4)
+    # p = 1/2 has a closed form
+    v = np.linspace(1.51, 9, 50)
+    closed = 2 / 3 * v * (1 + np.cos(2 / 3 * np.arccos(-(3**1.5) / 4 * v**-1.5)))
+    np.testing.assert_allclose(Lp(1.0, 0.5).prox(v, 1.0), closed, rtol=1e-12)
+
+
+def test_zero_on_a_sphere_is_the_first_axis_and_negative_vectors_the_largest_entry():
+    assert Sphere(2.0).prox(np.zeros((3, 2)), 1.0).tolist() == [[2, 2], [0, 0], [0, 0]]
+    columns = np.array([[-1.0, -2.0, 0.0], [-0.5, -2.0, -1.0], [-3.0, -2.0, 0.0]])
+    assert NonNegative(Sphere(2.0)).prox(columns, 1.0).tolist() == [[0, 2, 2], [2, 0, 0], [0, 0, 0]]
+    assert Sphere().prox(np.array([1e-300, -1e-300]), 1.0).tolist() == pytest.approx([0.5**0.5, -(0.5**0.5)])
+
+
+def test_what_is_no_number_stays_none():
+    for penalty in (L0(1.0), Lp(1.0, 0.5), ElasticNet(1.0, 1.0), Box(-1.0, 1.0)):
+        assert np.isnan(penalty.prox(np.array([np.nan, 3.0]), 1.0)).tolist() == [True, False]
+
+
+def test_which_are_convex():
+    assert all(
+        map(is_convex, [*PENALTIES.values(), ElasticNet(1, 1), Box(0, 1), L2Ball(), L1Ball(), ElasticNetBall(1)])
+    )
+    assert not any(map(is_convex, [L0(1.0), Lp(1.0), Sphere(), NonNegative(L0(1.0)), object()]))
+    assert GroupL2 is Groups
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Lp(1.0, 1.0), "p must be above 0 and below 1"),
+        (lambda: Lp(-1.0, 0.5), "alpha must be"),
+        (lambda: L0(np.nan), "alpha must be"),
+        (lambda: ElasticNet(1.0, -1.0), "l2 must be"),
+        (lambda: Box(1.0, 0.0), "low <= high"),
+        (lambda: Box(np.nan, 0.0), "low <= high"),
+        (lambda: NonNegative(Box(-2.0, -1.0)), "at least 0"),
+        (lambda: L2Ball(0.0), "radius must be"),
+        (lambda: Sphere(-1.0), "radius must be"),
+        (lambda: L1Ball(np.inf), "radius must be"),
+        (lambda: ElasticNetBall(-1.0), "gamma must be"),
+    ],
+)
+def test_parameters_that_mean_nothing_are_refused(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def random_tree(rng, p):
+    """Groups by splitting the features again and again, some of them left out, with weights, some zero."""
+    groups, parts = [], [rng.permutation(p)]
+    while parts:
+        part = parts.pop()
+        if rng.random() < 0.8:
+            groups.append(sorted(part.tolist()))
+        if len(part) > 1:
+            cut = np.sort(
+                rng.choice(np.arange(1, len(part)), size=min(len(part) - 1, rng.integers(1, 3)), replace=False)
+            )
+            parts += [piece for piece in np.split(part, cut) if rng.random() < 0.9]
+    return groups or [[0]]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_prox_of_random_trees_equals_a_generic_solver(seed):
+    rng = np.random.default_rng(seed)
+    p = int(rng.integers(3, 12))
+    groups = random_tree(rng, p)
+    tree = Tree(1.0, groups, rng.uniform(0.05, 1.5, len(groups)))
+    w = rng.normal(size=p)
+    step = float(rng.uniform(0.1, 0.8))
+    z, expected = tree.prox(w, step), generic_prox(tree, w, step)
+    assert objective(tree, z, w, step) <= objective(tree, expected, w, step) + 1e-12
+    np.testing.assert_allclose(z, expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("penalty", [L0(0.5), NonNegative(Lp(0.5, 0.3)), ElasticNet(0.1, 2.0), ElasticNetBall(0.5)])
+def test_principal_components_refuse_what_does_not_grow_in_proportion(penalty):
+    with pytest.raises(ValueError, match="grow in proportion"):
+        PCA(1, solver="optimize", penalty=penalty).fit(draw(0, 20, 3))

@@ -33,7 +33,23 @@ from princomp._kinds import Number, Numbers
 from princomp.data.memory import MemoryRows
 from princomp.datasets import make_height_weight
 from princomp.losses import Huber, Squared
-from princomp.penalties import L1, Groups, NonNegative, OverlappingGroups, Tree, Zero
+from princomp.penalties import (
+    L0,
+    L1,
+    Box,
+    ElasticNet,
+    ElasticNetBall,
+    GroupL2,
+    Groups,
+    L1Ball,
+    L2Ball,
+    Lp,
+    NonNegative,
+    OverlappingGroups,
+    Sphere,
+    Tree,
+    Zero,
+)
 from princomp.persistence import ModelFileError, archive, load, save
 from princomp.persistence.schema import MODELS
 from princomp.persistence.values import Encoder, decode
@@ -276,6 +292,8 @@ VALUES = [
     [Huber(0.1), {"x": Squared()}],
     [Zero(), L1(0.1), NonNegative(), Groups(0.1, [[0, 1]], [2.0]), Tree(0.1, [[0, 1], [0]])],
     OverlappingGroups(0.1, [[0, 1], [1, 2]]),
+    [L0(0.1), Lp(0.1, 0.3), ElasticNet(0.1, 0.2), Box(-np.inf, 2.0), NonNegative(Lp(0.1))],
+    [L2Ball(2.0), L1Ball(2.0), Sphere(), NonNegative(Sphere(3.0)), ElasticNetBall(0.5, 2.0), GroupL2(0.1, [[0, 1]])],
 ]
 
 

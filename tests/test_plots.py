@@ -288,3 +288,55 @@ def test_fewer_images(axes):
 def test_images_that_cannot_be_drawn(rows, options, message):
     with pytest.raises(ValueError, match=message):
         plots.image_mosaic(rows, **options)
+
+
+def test_atoms_stand_side_by_side_each_on_its_own_scale(axes):
+    dictionary = np.array([[1.0, -2.0, 0.5, 0.0], [0.0, 0.0, 0.0, 0.0], [30.0, 10.0, -10.0, 0.0]])
+    assert plots.atoms(dictionary, axes=axes) is axes
+    (picture,) = axes.images
+    drawn = picture.get_array()
+    assert drawn.shape == (5, 5)
+    np.testing.assert_allclose(drawn[:2, :2], [[0.5, -1.0], [0.25, 0.0]])
+    np.testing.assert_allclose(drawn[:2, 3:], 0.0)
+    np.testing.assert_allclose(drawn[3:, :2], [[1.0, 1 / 3], [-1 / 3, 0.0]])
+    assert drawn.mask[2].all()
+    assert drawn.mask[:, 2].all()
+    assert drawn.mask[3:, 3:].all()
+    assert picture.get_clim() == (-1.0, 1.0)
+
+
+def test_atoms_that_are_used_most_come_first(axes):
+    plots.atoms(np.diag([1.0, -2.0, 3.0]), shape=(1, 3), usage=[1, 7, 7], columns=1, axes=axes)
+    np.testing.assert_array_equal(axes.images[0].get_array()[::2].filled(), np.diag([1.0, -1.0, 1.0])[[1, 2, 0]])
+
+
+def test_atoms_of_a_model_and_in_colours(axes):
+    pca = PCA(5).fit(np.random.default_rng(0).normal(size=(30, 12)))
+    plots.atoms(pca, shape=(2, 2, 3), axes=axes)
+    drawn = axes.images[0].get_array()
+    assert drawn.shape == (5, 8, 3)
+    first = pca.components_[0].reshape(2, 2, 3)
+    np.testing.assert_allclose(drawn[:2, :2], 0.5 + first / np.abs(first).max() / 2)
+    np.testing.assert_array_equal(drawn[2], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("dictionary", "options", "message"),
+    [
+        (np.zeros((3, 8)), {}, "8 pixels, which is no square: give shape"),
+        (np.zeros((0, 4)), {}, "no atom to draw"),
+        (np.zeros((3, 4)), {"usage": [1.0]}, "usage must have one entry per row, 3, got 1"),
+        (np.zeros((3, 12)), {"shape": (2, 3, 2)}, r"Coloured atoms have a shape \(height, width, 3\)"),
+        (np.zeros((3, 12)), {"shape": (2, 1, 3)}, r"got shape=\(2, 1, 3\) and an array of shape \(3, 12\)"),
+    ],
+)
+def test_atoms_that_cannot_be_drawn(dictionary, options, message):
+    with pytest.raises(ValueError, match=message):
+        plots.atoms(dictionary, **options)
+
+
+def test_atoms_of_what_has_none():
+    with pytest.raises(NotFittedError):
+        plots.atoms(PCA(2))
+    with pytest.raises(TypeError, match="KernelPCA has no components_"):
+        plots.atoms(KernelPCA(2).fit(make_circles(30, random_state=0).X))

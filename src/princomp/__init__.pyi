@@ -1,6 +1,15 @@
-from . import certificates, data, datasets, kernels, losses, manifolds, penalties, plots, report
+from . import certificates, data, datasets, images, kernels, losses, manifolds, penalties, plots, report
 from .data import read
-from .estimators import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
+from .estimators import (
+    PCA,
+    DictionaryLearning,
+    KernelPCA,
+    ProbabilisticPCA,
+    ProbabilisticPCAMixture,
+    SparseCCA,
+    SparsePCA,
+)
+from .estimators.sparse_coding import sparse_encode
 from .manual import normalize, spca
 from .persistence import load, save
 from .solvers.amanpg import amanpg
@@ -8,6 +17,7 @@ from .solvers.amanpg import amanpg
 __version__: str
 __all__ = [
     "PCA",
+    "DictionaryLearning",
     "KernelPCA",
     "ProbabilisticPCA",
     "ProbabilisticPCAMixture",
@@ -17,6 +27,7 @@ __all__ = [
     "certificates",
     "data",
     "datasets",
+    "images",
     "kernels",
     "load",
     "losses",
@@ -27,5 +38,6 @@ __all__ = [
     "read",
     "report",
     "save",
+    "sparse_encode",
     "spca",
 ]

@@ -426,6 +426,69 @@ def image_mosaic(
     return axes
 
 
+def atoms(
+    dictionary: Any,
+    *,
+    shape: tuple[int, ...] | None = None,
+    usage: Any = None,
+    columns: int | None = None,
+    cmap: str = "gray",
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw the atoms of a dictionary as small images, side by side.
+
+    Every atom is divided by its largest value: 0 is grey, and what matters is the pattern, since a code may have
+    any size and sign.
+
+    Parameters
+    ----------
+    dictionary : (n_atoms, n_pixels) array-like, or fitted estimator
+        Atoms as rows; of an estimator its ``components_``.
+    shape : (height, width) or (height, width, 3), optional
+        Shape of an atom, with three channels if it is coloured; a grey square if not given.
+    usage : (n_atoms,) array-like, optional
+        How much each atom is used, for example the number of codes that hold it: the most used ones come first.
+    columns : int, optional
+        Atoms side by side; by default as many as make a square.
+    cmap : str, default "gray"
+        Colours of grey atoms, as matplotlib names them.
+    axes : matplotlib Axes, optional
+        Where to draw; by default new ones.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from princomp import plots
+    >>> from princomp.images import dct_dictionary
+    >>> axes = plots.atoms(dct_dictionary(8))
+    >>> axes.images[0].get_array().shape  # 16 x 16 atoms of 8 x 8 pixels, and lines between them
+    (143, 143)
+    """
+    if hasattr(dictionary, "fit"):
+        check_is_fitted(dictionary)
+        if not hasattr(dictionary, "components_"):
+            raise TypeError(f"{type(dictionary).__name__} has no components_, and so no atoms to draw.")
+        dictionary = dictionary.components_
+    rows = np.asarray(dictionary, dtype=np.float64)
+    size = _atom_shape(rows, shape)
+    if usage is not None:
+        _check_length("usage", usage, len(rows))
+        rows = rows[np.argsort(-np.asarray(usage, dtype=np.float64), kind="stable")]
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    tiles = (rows / np.where(largest > 0, largest, 1.0)).reshape(-1, *size)
+    whole = _side_by_side(tiles, columns or math.ceil(math.sqrt(len(rows))))
+    if len(size) == 3:
+        whole = np.where(np.isnan(whole), 1.0, (whole + 1.0) / 2.0)  # colours go from 0 to 1; white lines between
+    axes = axes or _new_axes()
+    axes.imshow(whole, cmap=cmap, vmin=-1.0, vmax=1.0, interpolation="nearest")
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
+    return axes
+
+
 # What pictures share
 
 
@@ -500,6 +563,31 @@ def _image_shape(images: Mapping[str, Array], shape: tuple[int, int] | None) -> 
         what = "no square" if shape is None else f"not {height} x {width}"
         raise ValueError(f"Images have {number} pixels, which is {what}: give shape=(height, width).")
     return height, width
+
+
+def _atom_shape(rows: Array, shape: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Return height and width of all atoms, and 3 if they are coloured."""
+    if rows.ndim == 2 and not len(rows):
+        raise ValueError("There is no atom to draw: the dictionary has no row.")
+    if shape is None or len(shape) == 2:
+        return _image_shape({"atoms": rows}, shape)
+    if len(shape) != 3 or shape[2] != 3 or rows.shape[1:] != (math.prod(shape),):
+        raise ValueError(
+            f"Coloured atoms have a shape (height, width, 3) and so many numbers each, got shape={tuple(shape)} and an "
+            f"array of shape {rows.shape}."
+        )
+    return shape
+
+
+def _side_by_side(tiles: Array, across: int) -> Array:
+    """Tiles (n, height, width, ...) row by row as one image, NaN between them and where there is none."""
+    n, height, width, *channels = tiles.shape
+    down = -(-n // across)
+    whole = np.full((down * (height + 1), across * (width + 1), *channels), np.nan)
+    cells = whole.reshape(down, height + 1, across, width + 1, *channels)
+    i, j = np.divmod(np.arange(n), across)
+    cells[i, :-1, j, :-1] = tiles
+    return whole[:-1, :-1]
 
 
 def _panels(axes: Any, count: int) -> Array:

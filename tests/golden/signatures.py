@@ -14,7 +14,7 @@ from princomp._kinds import declared
 from princomp.persistence import schema
 
 WRITTEN = Path(__file__).with_name("signatures.txt")
-ROOMS = ("certificates", "data", "datasets", "kernels", "losses", "manifolds", "penalties", "plots", "report")
+ROOMS = ("certificates", "data", "datasets", "images", "kernels", "losses", "manifolds", "penalties", "plots", "report")
 
 
 def signature(thing):

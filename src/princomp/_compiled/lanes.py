@@ -1,7 +1,7 @@
 """Eight numbers in vector registers, as one value in a compiled loop.
 
 LLVM makes scalar code of a loop over eight columns (it is unrolled before the vectoriser sees it), so loops that
-work on eight columns at a time say so: `load`, `spread`, `fused`, `store`.
+work on eight columns at a time say so: `load`, `spread`, `fused`, `choose`, `store`.
 """
 
 from typing import Any
@@ -77,3 +77,13 @@ def fused(_typing: Any, a: Any, b: Any, c: Any) -> Any:
         return builder.fadd(builder.fmul(args[0], args[1], flags=("contract",)), args[2], flags=("contract",))
 
     return a(a, a, a), generate
+
+
+@intrinsic
+def choose(_typing: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
+    """Return ``yes`` where a > b, else ``no``."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[2], args[3])
+
+    return yes(a, a, yes, yes), generate

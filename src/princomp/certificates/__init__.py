@@ -1,6 +1,7 @@
 """Certificates: how good an answer is, measured from data and answer alone, whichever solver gave it."""
 
 from princomp.certificates.canonical import canonical_stationarity
+from princomp.certificates.coding import coding_gaps
 from princomp.certificates.constrained import constrained_stationarity
 from princomp.certificates.dictionary import dictionary_kkt, slope_scale
 from princomp.certificates.left_out import LeftOut, left_out_of_matrix, left_out_of_values, probe
@@ -35,6 +36,7 @@ __all__ = [
     "canonical_stationarity",
     "certify",
     "certify_all",
+    "coding_gaps",
     "constrained_stationarity",
     "dictionary_kkt",
     "error_of_row_gram",

@@ -189,6 +189,10 @@ class PCA(Density, FromCovariance, Projection):
             if value is not None and not hasattr(value, needs):
                 where = {"loss": "princomp.losses", "penalty": "princomp.penalties"}[name]
                 raise TypeError(f"{name} must be an object such as those in {where}, got {value!r}.")
+        if not getattr(self.penalty, "homogeneous", True):
+            raise ValueError(
+                f"penalty must grow in proportion to w, as L1 and the group penalties do; {self.penalty!r} does not."
+            )
         self._check_limits()
         return count_components(self.n_components, most, share=True, words=("mle",))
 

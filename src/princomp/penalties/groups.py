@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,8 @@ def _family(groups: Iterable[tuple[tuple[int, ...], float]]) -> _Family:
 class Grouped:
     """h(w) = alpha sum_g weight_g |w_g|_2: what the group penalties share."""
 
+    convex: ClassVar[bool] = True
+
     alpha: float
     groups: tuple[tuple[int, ...], ...]
     weights: tuple[float, ...] | None = None
@@ -84,7 +86,43 @@ class Grouped:
 
     def value(self, w: Array) -> float:
         """Return alpha sum_g weight_g |w_g|_2."""
-        return float(self.alpha * (self._all.weights * self._all.norms(self._columns(w)[self._all.indices])).sum())
+        return float(self.values(w).sum())
+
+    def values(self, w: Array) -> Array:
+        """Return h of each column."""
+        norms = self._all.norms(self._columns(w)[self._all.indices])
+        sums: Array = self.alpha * (self._all.weights * norms).sum(axis=0)
+        return sums.reshape(np.shape(w)[1:])
+
+    @cached_property
+    def _heaviest(self) -> tuple[_Family, Array]:
+        """Give each feature to the heaviest group that it is in; return these groups, and the features of none."""
+        best: dict[int, tuple[float, int]] = {}
+        for i, (group, weight) in enumerate(self._pairs):
+            for feature in group:
+                best[feature] = max(best.get(feature, (0.0, -1)), (weight, i))
+        owned: dict[int, list[int]] = {}
+        for feature, (weight, i) in best.items():
+            if weight > 0:
+                owned.setdefault(i, []).append(feature)
+        held = np.array(sorted(feature for features in owned.values() for feature in features), dtype=np.intp)
+        return _family((tuple(features), self._pairs[i][1]) for i, features in owned.items()), held
+
+    def polar(self, v: Array) -> Array:
+        """Return, for each column, a number b with v'a <= b h(a) for all a, the smallest there is if no groups meet.
+
+        Groups that meet: h(a) is at least the sum over groups without the features that a heavier one has. Features
+        that are not penalised must be zero in v, or it is infinity.
+        """
+        V = self._columns(v)
+        if self.alpha == 0 or not max(self.weights or (0.0,)):
+            bounds = np.where(V.any(axis=0), np.inf, 0.0)
+        else:
+            family, held = self._heaviest
+            free = np.delete(V, held, axis=0).any(axis=0)
+            largest = (family.norms(V[family.indices]) / family.weights).max(axis=0) / self.alpha
+            bounds = np.where(free, np.inf, largest)
+        return bounds.reshape(np.shape(v)[1:])
 
     def times(self, number: float) -> Any:
         """Return the penalty of weight number * alpha (or the largest weight there is)."""

@@ -1,0 +1,117 @@
+"""Codes by a lasso: how far from optimal, from rows, atoms and codes alone.
+
+With r = x - a D, the objective P(a) = 1/2 |r|^2 + l2/2 |a|^2 + sum_k limit_k |a_k| is that of the augmented problem
+with rows (x, 0) and atoms (d_k, sqrt(l2) e_k), whose residual r~ = (r, -sqrt(l2) a) has slopes q = D r - l2 a. Any u
+with |u.d~_k| <= limit_k for all k (u.d~_k <= limit_k if codes must not be negative) bounds the least P from below by
+x~.u - 1/2 |u|^2. The best u along r~ is s r~, with s the x~.r~ / |r~|^2 brought into what is allowed, so
+
+    gap = P(a) - s x.r + s^2/2 |r~|^2     bounds     P(a) - min P.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from princomp._typing import Array
+
+TILE_BYTES = 2**20
+
+
+def coding_gaps(
+    X: Any,
+    dictionary: Array,
+    codes: Any,
+    *,
+    alpha: float = 1.0,
+    l2: float = 0.0,
+    weights: Array | None = None,
+    nonnegative: bool = False,
+) -> Array:
+    """Return the duality gap of each code, relative to 1/2 |x|^2.
+
+    The objective is 1/2 |x - a D|^2 + alpha sum_k w_k |a_k| + l2/2 |a|^2, with a >= 0 if ``nonnegative``. The gap is at
+    least what the objective of a code exceeds the least one by. Where some atom has no limit (alpha = 0, or a weight of
+    0) the gap says nothing, and the largest violation of a slope's limit is returned instead, relative to |d_k| |x|. A
+    negative code that must not be is infinitely far.
+
+    Parameters
+    ----------
+    X : (n, p) array or CSR array
+        The rows.
+    dictionary : (K, p) array
+        The atoms.
+    codes : (n, K) array or CSR array
+        The codes.
+    alpha, l2 : float
+        Weights of |a|_1 and of 1/2 |a|^2.
+    weights : (K,) array, optional
+        Of the atoms' absolute values.
+    nonnegative : bool, default False
+        Whether codes must not be negative.
+
+    Returns
+    -------
+    (n,) array
+        Relative gaps, 0 for a row that is 0 and has the code 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.certificates import coding_gaps
+    >>> coding_gaps(np.array([[2.0, 0.5]]), np.eye(2), np.array([[1.0, 0.0]]), alpha=1.0).tolist()
+    [0.0]
+    >>> coding_gaps(np.array([[2.0, 0.0]]), np.eye(2), np.array([[0.0, 0.0]]), alpha=1.0).tolist()
+    [0.25]
+    """
+    D = np.asarray(dictionary, dtype=np.float64)
+    n, K = codes.shape
+    limits = alpha * (np.ones(K) if weights is None else np.asarray(weights, dtype=np.float64))
+    step = max(16, TILE_BYTES // (8 * max(D.shape)))
+    parts = [np.zeros(0)]
+    for begin in range(0, n, step):
+        x, a = (_dense(whole[begin : begin + step]) for whole in (X, codes))
+        size = _powers_of_two(x)  # in units of its own, no row's square overflows or vanishes
+        parts.append(_relative(x / size, D, a / size, limits / size, l2, nonnegative))
+    return np.concatenate(parts)
+
+
+def _dense(tile: Any) -> Array:
+    return np.asarray(tile if isinstance(tile, np.ndarray) else tile.toarray(), dtype=np.float64)
+
+
+def _powers_of_two(x: Array) -> Array:
+    """Return a power of two near the largest entry of each row, (m, 1); 1 for rows of zeros."""
+    largest = np.abs(x).max(axis=1, keepdims=True, initial=0.0)
+    return np.where(largest > 0, np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000)), 1.0)
+
+
+def _relative(x: Array, D: Array, a: Array, limits: Array, l2: float, nonnegative: bool) -> Array:
+    r = x - a @ D
+    slopes = r @ D.T - l2 * a
+    square = np.einsum("ij,ij->i", x, x)
+    if (limits > 0).all():
+        error = 2 * _gaps(x, r, a, slopes, limits, l2, nonnegative)
+    else:
+        error = _violations(slopes, a, limits, nonnegative)
+        norms = np.sqrt(np.einsum("ij,ij->i", D, D))
+        error = np.divide(error, norms, out=np.zeros_like(error), where=norms > 0).max(axis=1)
+        square = np.sqrt(square)
+    if nonnegative:
+        error = np.where((a < 0).any(axis=1), np.inf, error)
+    return np.divide(error, square, out=np.where(error > 0, np.inf, 0.0), where=square > 0)
+
+
+def _gaps(x: Array, r: Array, a: Array, slopes: Array, limits: Array, l2: float, nonnegative: bool) -> Array:
+    ratios = (slopes if nonnegative else np.abs(slopes)) / limits
+    most = np.divide(1.0, ratios.max(axis=1), out=np.full(len(x), np.inf), where=ratios.max(axis=1) > 0)
+    along = np.einsum("ij,ij->i", x, r)
+    length = np.einsum("ij,ij->i", r, r) + l2 * np.einsum("ij,ij->i", a, a)
+    wanted = np.divide(along, length, out=np.zeros(len(x)), where=length > 0)
+    s = np.clip(wanted, 0.0 if nonnegative else -most, most)
+    value = length / 2 + (np.abs(a) * limits).sum(axis=1)
+    return np.maximum(value - s * along + s**2 / 2 * length, 0.0)
+
+
+def _violations(slopes: Array, a: Array, limits: Array, nonnegative: bool) -> Array:
+    outside = np.maximum((slopes if nonnegative else np.abs(slopes)) - limits, 0.0)
+    return np.where(a == 0, outside, np.abs(slopes - limits * np.sign(a)))

@@ -1,0 +1,117 @@
+"""`sparse_encode`: rows as combinations of few atoms of a given dictionary."""
+
+from typing import Any
+
+import numpy as np
+
+from princomp._typing import Array
+from princomp.coders.blocks import code_block
+from princomp.coders.choice import as_coder
+from princomp.data import as_rows
+from princomp.data.memory import checked
+from princomp.losses import Squared, as_loss
+
+# Of rows in memory: small enough that threads share them evenly, large enough that Python's part is small.
+BLOCK_BYTES = 2**21
+
+
+def sparse_encode(
+    X: Any,
+    dictionary: Any,
+    *,
+    penalty: Any = "l1",
+    alpha: float = 1.0,
+    l2: float = 0.0,
+    nonzeros: int | None = None,
+    error: float | None = None,
+    selection: str = "ols",
+    weights: Any = None,
+    positive: bool = False,
+    loss: Any = "l2",
+    start: Any = None,
+    tol: float = 1e-6,
+) -> Any:
+    """Write each row of X as a combination of few atoms.
+
+    The code a of a row x minimises 1/2 |x - a D|^2 + h(a). With ``penalty="l1"`` h(a) = alpha sum_k w_k |a_k| +
+    l2/2 |a|^2.
+
+    Parameters
+    ----------
+    X : (n, p) array-like, sparse matrix, data frame, memory map, Dask array, ...
+        The rows; whatever an estimator takes. NaN is a missing cell: what is there is coded, and a row without any cell
+        has the code 0.
+    dictionary : (K, p) array-like
+        The atoms, one in each row. They need not have unit norm.
+    penalty : str or Penalty, default "l1"
+        h: "l1", "elastic-net", "l0", "lp" (p = 1/2), an object such as those in `princomp.penalties`, or one's own with
+        ``value`` and ``prox``, which speaks for itself. ``nonzeros`` and ``error``, where given, come first.
+    alpha : float, default 1
+        Weight of the penalty, for those that are named. With 0 the l1 code is a least squares solution of few atoms.
+    l2 : float, default 0
+        Weight of 1/2 |a|^2.
+    nonzeros : int, optional
+        The most atoms of a code.
+    error : float, optional
+        How long the rest x - a D may be.
+    selection : {"ols", "omp"}, default "ols"
+        Which atom enters next.
+    weights : (K,) array-like, optional
+        Weights of the atoms in the l1 penalty.
+    positive : bool, default False
+        Whether codes must not be negative.
+    loss : {"l2", "huber", "l1"} or Loss, default "l2"
+        How x - a D is measured: codes minimise 1/2 sum_j rho(x_j - (a D)_j) + h(a), rho(r) = r^2 by default. The names
+        "huber" and "l1" mean `princomp.losses.Huber` (1.345) and `princomp.losses.Absolute` (1e-3), for errors of about
+        1; for others give an object. Codes are then local: no round of reweighting lowers the objective by more than
+        1e-6 of it.
+    start : (n, K) CSR array, optional
+        Codes to begin with; where codes are optimal, they make no difference but in time.
+    tol : float, default 1e-6
+        Bound on the duality gap of each row, relative to 1/2 |x|^2.
+
+    Returns
+    -------
+    (n, K) CSR array
+        The codes, in the precision of X: float32 for float32, else float64. Of data on workers, what is lazy there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp import sparse_encode
+    >>> sparse_encode(np.array([[3.0, 0.5], [0.0, -2.0]]), np.eye(2), alpha=1.0).toarray().tolist()
+    [[2.0, 0.0], [0.0, -1.0]]
+    """
+    atoms = as_atoms(dictionary)
+    rows = as_rows(X, block_bytes=BLOCK_BYTES)
+    if rows.width != atoms.shape[1]:
+        raise ValueError(f"X has {rows.width} features, but the atoms of the dictionary have {atoms.shape[1]}.")
+    coder = as_coder(
+        penalty,
+        alpha,
+        l2=l2,
+        nonzeros=nonzeros,
+        error=error,
+        selection=selection,
+        weights=weights,
+        positive=positive,
+        tol=tol,
+    )
+    gram = (atoms @ atoms.T)[None]
+    if not np.isfinite(gram).all():
+        raise ValueError("The atoms are so long that their squares overflow. Divide the dictionary by a constant.")
+    found = as_loss(loss)
+    how = (atoms, gram, coder, start, rows.dtype, None if isinstance(found, Squared) else found)
+    return rows.map(code_block, *how, width=len(atoms), dtype=rows.dtype, sparse=True)
+
+
+def as_atoms(dictionary: Any) -> Array:
+    """Return the atoms (K, p) in float64; complain about what cannot be a dictionary."""
+    if hasattr(dictionary, "tocsr"):
+        dictionary = dictionary.toarray()
+    atoms = np.ascontiguousarray(checked(dictionary, "dictionary"), dtype=np.float64)
+    if not len(atoms):
+        raise ValueError("The dictionary has no atoms: it needs at least one row.")
+    if not np.isfinite(atoms).all():
+        raise ValueError("The dictionary contains NaN or infinity: replace those cells first.")
+    return atoms
