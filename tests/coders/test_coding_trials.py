@@ -540,30 +540,24 @@ def test_l0_with_a_price_keeps_no_atom_that_is_not_worth_it():
 
 
 def test_lp_is_between_l0_and_l1_in_sparsity_at_equal_error():
-    """The same data, the same squared error in all: the number of nonzeros grows with p."""
+    """The same data, the same squared error in all: the price at which it is reached is found by halving."""
     D = atoms(19, K=40, p=16)
     X = signals(D, m=150, noise=0.05)
     l1 = encode(X, D, alpha=0.1)
     level = squares(X, D, l1).sum()
 
-    def at_level(p):
+    def count(price):
         low, high = 1e-4, 1.0
         for _ in range(12):
             alpha = np.sqrt(low * high)
-            codes = encode(X, D, penalty=Lp(alpha, p))
+            codes = encode(X, D, penalty=price(alpha))
             low, high = (low, alpha) if squares(X, D, codes).sum() > level else (alpha, high)
-        return np.count_nonzero(encode(X, D, penalty=Lp(low, p)))
+        return np.count_nonzero(encode(X, D, penalty=price(low)))
 
-    counts = [at_level(0.3), at_level(0.6), np.count_nonzero(l1)]
-    least = min(
-        count
-        for nonzeros in range(1, 12)
-        for codes in [encode(X, D, nonzeros=nonzeros)]
-        for count in [np.count_nonzero(codes)]
-        if squares(X, D, codes).sum() <= level
-    )
-    assert least <= counts[1] < counts[2]
-    assert counts[0] <= counts[1]
+    l0, near_l0, between, near_l1 = count(L0), *(count(lambda alpha, p=p: Lp(alpha, p)) for p in (0.3, 0.6, 0.9))
+    assert l0 <= 1.01 * near_l0  # each a local minimum
+    assert near_l0 <= 1.01 * between
+    assert between < near_l1 < np.count_nonzero(l1)
 
 
 def test_a_box_and_signs_of_ones_own():
@@ -757,14 +751,14 @@ def test_a_missing_cell_is_a_column_less(how):
 @pytest.mark.parametrize("how", MISSING.values(), ids=MISSING)
 def test_rows_without_anything_have_the_code_zero(how):
     """All cells missing, all cells zero: nothing is to be explained. The rows around them do not notice."""
-    D = atoms(28)
+    D, how = atoms(28), {"tol": 1e-12} | how
     X = signals(D, m=6)
     plain = encode(X, D, **how)
     X[1], X[4] = np.nan, 0.0
     with only_user_warnings():
         codes = encode(X, D, **how)
     assert not codes[[1, 4]].any()
-    np.testing.assert_allclose(codes[[0, 2, 3, 5]], plain[[0, 2, 3, 5]], atol=1e-6)
+    np.testing.assert_allclose(codes[[0, 2, 3, 5]], plain[[0, 2, 3, 5]], atol=1e-5)
 
 
 @pytest.mark.parametrize("how", MISSING.values(), ids=MISSING)

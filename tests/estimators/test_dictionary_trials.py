@@ -835,7 +835,7 @@ def test_fewer_rows_than_atoms(method, n):
 
 def test_one_row_is_too_few_for_a_fit_and_enough_for_a_stream():
     X = small(23)[1][:1]
-    with pytest.raises(ValueError, match="row|sample"):
+    with pytest.raises(ValueError, match=r"row|sample"):
         DictionaryLearning(4).fit(X)
     assert DictionaryLearning(4, alpha=0.01, random_state=0).partial_fit(X).components_.shape == (4, 12)
 
