@@ -1,6 +1,14 @@
 from . import certificates, data, datasets, images, kernels, losses, manifolds, penalties, plots, report
 from .data import read
-from .estimators import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
+from .estimators import (
+    PCA,
+    DictionaryLearning,
+    KernelPCA,
+    ProbabilisticPCA,
+    ProbabilisticPCAMixture,
+    SparseCCA,
+    SparsePCA,
+)
 from .estimators.sparse_coding import sparse_encode
 from .manual import normalize, spca
 from .persistence import load, save
@@ -9,6 +17,7 @@ from .solvers.amanpg import amanpg
 __version__: str
 __all__ = [
     "PCA",
+    "DictionaryLearning",
     "KernelPCA",
     "ProbabilisticPCA",
     "ProbabilisticPCAMixture",

@@ -1,5 +1,6 @@
 """Estimators: thin scikit-learn classes that validate, wrap, solve and store; the loops are in solvers."""
 
+from princomp.estimators.dictionary_learning import DictionaryLearning
 from princomp.estimators.kernel_pca import KernelPCA
 from princomp.estimators.pca import PCA
 from princomp.estimators.probabilistic_mixture import ProbabilisticPCAMixture
@@ -7,4 +8,4 @@ from princomp.estimators.probabilistic_pca import ProbabilisticPCA
 from princomp.estimators.sparse_cca import SparseCCA
 from princomp.estimators.sparse_pca import SparsePCA
 
-__all__ = ["PCA", "KernelPCA", "ProbabilisticPCA", "ProbabilisticPCAMixture", "SparseCCA", "SparsePCA"]
+__all__ = ["PCA", "DictionaryLearning", "KernelPCA", "ProbabilisticPCA", "ProbabilisticPCAMixture", "SparseCCA", "SparsePCA"]

@@ -1,0 +1,112 @@
+"""Atoms from statistics, one after the other (Mairal, Bach, Ponce & Sapiro, JMLR 2010, algorithm 2).
+
+With A = 1/n sum a'a and B = 1/n sum a'x, minimise over the rows d_k of D
+
+    1/2 <D, A D> - <D, B> + sum_k g(d_k),
+
+g the constraint: 0 where an atom is allowed, infinity elsewhere, or any penalty. In one atom, the others fixed, this is
+A_kk / 2 |d - v|^2 + g(d) with v = d_k + (B_k - A_k D) / A_kk, so that its prox gives the exact minimiser: no step ever
+makes the objective larger. Where cells have weights of their own A is (K, K, p), the weight of |d - v|^2 differs from
+cell to cell, and a step with the largest of them takes its place, which does not make it larger either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from princomp._compiled import loops
+from princomp._typing import Array
+
+UNUSED = 1e-12  # of the largest A_kk: of an atom used so little rounding would make anything
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Where atoms may be: in the unit ball or on the unit sphere, nonnegative or not; or what a penalty makes of them.
+
+    Parameters
+    ----------
+    kind : {"ball", "sphere"} or Penalty
+        The constraint, or an object with ``value`` and ``prox``, as in `princomp.penalties`.
+    nonnegative : bool
+        Whether no entry may be below 0, too.
+    """
+
+    kind: Any = "ball"
+    nonnegative: bool = False
+
+    @property
+    def named(self) -> bool:
+        """Whether it is one of the words, for which loops are compiled."""
+        return isinstance(self.kind, str)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether d and -d are as good as each other, as far as is known."""
+        return self.named and not self.nonnegative
+
+    def value(self, D: Array) -> float:
+        """Return the sum of g over atoms, which are taken to be allowed ones where g is a constraint."""
+        if self.named:
+            return 0.0
+        total = float(sum(self.kind.value(d) for d in D))
+        return total if np.isfinite(total) else 0.0  # a constraint, met but for rounding: atoms come from its prox
+
+    def prox(self, v: Array, step: float, old: Array) -> Array:
+        """Return the minimiser of 1/2 |d - v|^2 + step g(d); ``old`` where the sphere has no such direction."""
+        if not self.named:
+            return np.asarray(self.kind.prox(np.maximum(v, 0.0) if self.nonnegative else v, step))
+        v = np.maximum(v, 0.0) if self.nonnegative else v
+        length = float(np.linalg.norm(v))
+        if self.kind == "sphere":
+            return v / length if length > 0 else old
+        return v / max(length, 1.0)
+
+    def allowed(self, D: Array) -> Array:
+        """Return atoms near these that are allowed: the prox of each, with as small a step as makes sense."""
+        return np.stack([self.prox(d, 1e-12, d) for d in D])
+
+
+def least_use(A: Array) -> float:
+    """Return the A_kk up to which an atom counts as not used."""
+    return UNUSED * float(own_weights(A).max(initial=0.0))
+
+
+def own_weights(A: Array) -> Array:
+    """Return A_kk of each atom, (K,): where cells have weights the largest of them."""
+    own = np.einsum("kk...->k...", A)
+    return own if own.ndim == 1 else own.max(axis=1)
+
+
+def improved(D: Array, A: Array, B: Array, atoms: Atoms, sweeps: int) -> Array:
+    """Return the atoms after so many sweeps over them."""
+    D = np.array(D, dtype=np.float64, order="C")
+    least = least_use(A)
+    compiled = loops("learning_sums") if atoms.named and A.ndim == 2 else None
+    A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
+    for _ in range(sweeps):
+        if compiled is None:
+            sweep_one_by_one(D, A, B, least, atoms)
+        else:
+            compiled.sweep(D, A, B, least, nonnegative=atoms.nonnegative, sphere=atoms.kind == "sphere")
+    return D
+
+
+def sweep_one_by_one(D: Array, A: Array, B: Array, least: float, atoms: Atoms) -> None:
+    """Improve each atom in turn, in place: any constraint, and the slow twin of the compiled sweep."""
+    for k, weight in enumerate(own_weights(A)):
+        if weight > least:
+            D[k] = atoms.prox(D[k] + (B[k] - _product(A[k], D)) / weight, 1.0 / weight, D[k])
+
+
+def _product(a: Array, D: Array) -> Array:
+    """Return A_k D, (p,), of a row A_k (K,), or (K, p) where cells have weights."""
+    return a @ D if a.ndim == 1 else np.einsum("lj,lj->j", a, D)
+
+
+def slopes(D: Array, A: Array, B: Array) -> Array:
+    """Return the gradient A D - B, (K, p)."""
+    return (A @ D if A.ndim == 2 else np.einsum("klj,lj->kj", A, D)) - B

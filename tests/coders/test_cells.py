@@ -1,0 +1,244 @@
+"""Rows with missing or weighted cells, and losses that wild cells do not rule."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from princomp.coders import cells
+from princomp.coders.cells import code_cells
+from princomp.coders.proximal import Proximal
+from princomp.coders.pursuit import Pursuit
+from princomp.coders.robust import code_robust, objectives
+from princomp.losses import Absolute, Huber, Power, Squared, as_loss
+from princomp.penalties import L1, Box, Groups, L2Ball, Lp
+
+K, P, M = 10, 7, 30
+CODERS = {
+    "l1": Proximal(L1(0.1), tol=1e-10),
+    "groups": Proximal(Groups(0.1, [[0, 1, 2], [3, 4], [5, 6, 7], [8, 9]]), tol=1e-10),
+    "lp": Proximal(Lp(0.05, 0.5), tol=1e-9),
+    "pursuit": Pursuit(3),
+    "pursuit, omp": Pursuit(3, 0.3, "omp"),
+}
+any_coder = pytest.mark.parametrize("coder", CODERS.values(), ids=CODERS)
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    D = rng.normal(size=(K, P)) * rng.uniform(0.5, 1.5, (K, 1))
+    X = rng.normal(size=(M, P))
+    X[rng.random((M, P)) < 0.25] = np.nan
+    X[3] = np.nan  # nothing
+    X[4, 1:] = np.nan  # one cell
+    X[10:16] = np.where(np.arange(P) == 2, np.nan, rng.normal(size=(6, P)))  # one pattern
+    X[20:22] = np.where(np.arange(P) > 3, np.nan, rng.normal(size=(2, P)))  # one of two rows
+    X[5] = rng.normal(size=P)
+    return D, X
+
+
+def check_removed(coder, D, x, code, weights):
+    """It is the code with the columns removed that the row lacks, and others multiplied by the root of their weight."""
+    there = ~np.isnan(x) & (weights > 0)
+    if not there.any():
+        assert not code.any()
+        return
+    root = np.sqrt(weights[there])
+    part, row = D[:, there] * root, (x[there] * root)[None]
+    expected = coder.code((part @ part.T)[None], row @ part.T, (row**2).sum(axis=1)).toarray()[0]
+    if isinstance(coder, Pursuit) and there.sum() < coder.nonzeros:  # many fit exactly
+        assert np.linalg.norm(row - code @ part) <= (coder.error or 0.0) + 1e-9
+    else:
+        np.testing.assert_allclose(code, expected, atol=1e-5)
+
+
+@any_coder
+def test_missing_cells_are_columns_removed(coder, problem):
+    D, X = problem
+    codes = code_cells(X, D, coder)
+    assert codes.shape == (M, K)
+    assert codes[[3]].nnz == 0
+    for x, code in zip(X, codes.toarray()):
+        check_removed(coder, D, x, code, np.ones(P))
+
+
+@any_coder
+def test_weights_of_cells_are_columns_multiplied(coder, problem):
+    D, X = problem
+    weights = np.random.default_rng(1).choice([0.0, 0.3, 1.0, 2.5], size=X.shape)
+    weights[7] = 0.0
+    codes = code_cells(X, D, coder, weights).toarray()
+    assert not codes[7].any()
+    for x, w, code in zip(X, weights, codes):
+        check_removed(coder, D, x, code, w)
+
+
+@pytest.mark.parametrize("tile", [1, 3, 1000])
+def test_tiles_of_any_size_and_shared_patterns_change_nothing(tile, problem, monkeypatch):
+    D, X = problem
+    expected = code_cells(X, D, CODERS["pursuit"]).toarray()
+    monkeypatch.setattr(cells, "GRAM_BYTES", tile * 8 * K * K)
+    for shared in (1, 1000):
+        monkeypatch.setattr(cells, "SHARED", shared)
+        np.testing.assert_allclose(code_cells(X, D, CODERS["pursuit"]).toarray(), expected, atol=1e-12)
+
+
+def test_matrices_are_never_more_than_there_is_room_for(problem, monkeypatch):
+    D, X = problem
+    seen = []
+
+    class Watched:
+        optimal = True
+
+        def code(self, gram, correlations, squares, start=None):
+            seen.append(gram.shape[0])
+            assert len(gram) in (1, len(correlations))
+            return sp.csr_array(correlations.shape, dtype=correlations.dtype)
+
+    monkeypatch.setattr(cells, "GRAM_BYTES", 4 * 8 * K * K)
+    code_cells(X, D, Watched())
+    assert max(seen) == 4
+    # patterns of many rows have one matrix: rows 10 to 15, and rows without gaps
+    assert seen.count(1) >= 1
+    assert sum(seen) < M
+
+
+def test_complete_rows_are_coded_as_ever_and_types_stay(problem):
+    D, _ = problem
+    X = np.random.default_rng(2).normal(size=(20, P))
+    whole = Pursuit(3).code((D @ D.T)[None], X @ D.T, (X**2).sum(axis=1))
+    np.testing.assert_allclose(code_cells(X, D, Pursuit(3)).toarray(), whole.toarray(), atol=1e-12)
+    assert code_cells(X.astype(np.float32), D, Pursuit(3)).dtype == np.float32
+    assert code_cells(X[:0], D, Pursuit(3)).shape == (0, K)
+    assert code_cells(np.full((3, P), np.nan), D, Pursuit(3)).nnz == 0
+
+
+def test_a_row_without_cells_has_the_code_zero_whatever_the_penalty(problem):
+    D, X = problem
+    codes = code_cells(X, D, Proximal(Box(0.5, 1.0)))
+    assert codes[[3]].nnz == 0
+    assert (codes[[4]].toarray() >= 0.5).all()
+
+
+def test_a_start_goes_with_its_row(problem):
+    D, X = problem
+    seen = []
+    first = sp.csr_array(np.diag(np.arange(1.0, 1 + M))[:, :K])
+
+    class Watched:
+        optimal = True
+
+        def code(self, gram, correlations, squares, start=None):
+            seen.append((correlations, start.toarray()))
+            return start
+
+    codes = code_cells(X, D, Watched(), start=first)
+    np.testing.assert_array_equal(codes.toarray(), np.where(np.isnan(X).all(axis=1)[:, None], 0, first.toarray()))
+    rows = np.nan_to_num(X) @ D.T
+    for correlations, start in seen:
+        for c, a in zip(correlations, start):
+            k = int(a.argmax())
+            assert not a.any() or np.allclose(rows[k], c)
+
+
+# --- losses -------------------------------------------------------------------------------------
+
+LOSSES = {"squared": Squared(), "huber": Huber(0.5), "absolute": Absolute(1e-3), "power": Power(1.5, 1e-3, 2.0)}
+any_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+
+
+@any_loss
+def test_a_loss_is_what_its_slopes_and_weights_say(loss):
+    r = np.concatenate([np.linspace(-3, 3, 4001), [0.0, 1e-4, 5e-4, 0.5, -0.5]])
+    step = 1e-7
+    slopes = (loss.values(r + step) - loss.values(r - step)) / (2 * step)
+    np.testing.assert_allclose(loss.gradient(r), slopes, atol=2e-4 * loss.weights(r).max())
+    np.testing.assert_allclose(2 * loss.weights(r) * r, loss.gradient(r), rtol=1e-12)
+    assert loss.value(r) == pytest.approx(loss.values(r).sum())
+    assert loss.values(np.zeros(1)) == 0
+    # a square with its weight lies above it everywhere, and touches it
+    for at in (0.0, 3e-4, 0.01, 0.4, 2.0):
+        weight = loss.weights(np.array([at]))
+        assert (loss.values(r) <= loss.values(np.array([at])) + weight * (r**2 - at**2) + 1e-12).all()
+    unit = loss.in_units(3.0)
+    np.testing.assert_allclose(unit.values(3.0 * r), 9.0 * loss.values(r), rtol=1e-12)
+
+
+def test_powers_are_near_what_they_smooth():
+    r = np.linspace(-2, 2, 1001)
+    for q in (1.0, 1.3, 1.9):
+        off = np.abs(r) ** q - Power(q, 1e-2).values(r)
+        assert (off >= -1e-15).all()
+        assert off.max() <= (1 - q / 2) * 1e-2**q + 1e-15
+    np.testing.assert_array_equal(Power(1.0, 0.1).values(r), Absolute(0.1).values(r))
+    np.testing.assert_allclose(Absolute(0.1).values(r), Huber(0.1).values(r) / 0.2, rtol=1e-12)
+
+
+def test_losses_by_name():
+    assert [as_loss(name, 2.0) for name in ("l2", "huber", "l1")] == [Squared(), Huber(2.69), Absolute(2e-3)]
+    assert as_loss(Huber(3.0)) == Huber(3.0)
+    with pytest.raises(ValueError, match="'l2', 'huber', 'l1'"):
+        as_loss("cauchy")
+    with pytest.raises(TypeError, match=r"princomp\.losses"):
+        as_loss(3)
+    for wrong in (lambda: Power(2.0), lambda: Power(0.9), lambda: Power(1.5, 0.0), lambda: Absolute(scale=-1.0)):
+        with pytest.raises(ValueError, match=r"q must|smoothing must|scale must"):
+            wrong()
+
+
+@any_loss
+@any_coder
+def test_robust_codes_are_no_worse_than_those_of_squares_and_never_rise(loss, coder, problem):
+    D, X = problem
+    X = X[:10]
+    X[5:, 1] = 30.0
+    squares = code_cells(X, D, coder)
+    before = objectives(X, D, squares, coder, loss)
+    for rounds in (1, 2, 8):
+        codes = code_robust(X, D, coder, loss, rounds=rounds)
+        found = objectives(X, D, codes, coder, loss)
+        assert (found <= before + 1e-12).all()
+        before = found
+
+
+@pytest.mark.parametrize("name", ["huber", "absolute", "power"])
+def test_robust_codes_are_minimisers(name, problem):
+    """Against a generic solver, of few variables."""
+    from scipy.optimize import minimize
+
+    D, X = problem
+    X, D, loss = X[6:9], D[:3], LOSSES[name]
+    X[1, 2] = 20.0
+    coder = Proximal(L2Ball(2.0), tol=1e-12)
+    codes = code_robust(X, D, coder, loss, tol=1e-13, rounds=3000).toarray()
+    for x, code in zip(X, codes):
+
+        def value(a, x=x):
+            return loss.value(np.nan_to_num(x - a @ D)) / 2
+
+        best = min(
+            minimize(
+                value,
+                a,
+                jac=lambda a, x=x: -D @ loss.gradient(np.nan_to_num(x - a @ D)) / 2,
+                constraints={"type": "ineq", "fun": lambda a: 4.0 - a @ a, "jac": lambda a: -2 * a},
+                method="SLSQP",
+                options={"maxiter": 1000, "ftol": 1e-14},
+            ).fun
+            for a in (np.zeros(3), 0.9 * code)
+        )
+        assert value(code) <= best + 1e-4 * (1 + abs(best))
+
+
+def test_a_wild_cell_does_not_rule():
+    rng = np.random.default_rng(0)
+    D = rng.normal(size=(20, 30))
+    truth = np.zeros((15, 20))
+    for row in truth:
+        row[rng.choice(20, 3, replace=False)] = rng.normal(size=3) + 2
+    clean = truth @ D
+    wild = clean + np.where(rng.random(clean.shape) < 0.05, 20.0 * rng.choice([-1, 1], clean.shape), 0.0)
+    coder = Proximal(L1(0.3))
+    errors = {name: np.abs(code_robust(wild, D, coder, loss) - truth).mean() for name, loss in LOSSES.items()}
+    assert max(errors["huber"], errors["absolute"]) < 0.2 * errors["squared"]
+    assert errors["power"] < errors["squared"]
