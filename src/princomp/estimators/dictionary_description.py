@@ -42,9 +42,9 @@ WAYS = {
 
 def describe_dictionary(model: Any) -> Description:
     """Return what a fitted `DictionaryLearning` says of itself."""
-    D, uses, n = np.asarray(model.components_, np.float64), np.asarray(model.atom_counts_), int(model.n_samples_)
-    per_row, kept = float(uses.sum()) / n, 1.0 - float(model.residual_share_)
-    used, alike = int(np.count_nonzero(uses)), coherence(D)
+    D, shares = np.asarray(model.components_, np.float64), np.asarray(model.atom_use_, np.float64)
+    per_row, kept = float(shares.sum()), 1.0 - float(model.residual_share_)
+    used, alike = int(np.count_nonzero(shares)), coherence(D)
     found = basics(
         model,
         objective=float(model.result_.objective),
@@ -53,12 +53,11 @@ def describe_dictionary(model: Any) -> Description:
         share_of_squares=kept,
         coherence=alike,
         atoms_replaced=int(model.n_replaced_),
-        uses=uses,
+        atom_use=shares,
         objective_history=_history(model)[1],
     )
-    order = np.argsort(-uses, kind="stable")
-    shares = uses / n
-    table = _use(order, uses, shares, D)
+    order = np.argsort(-shares, kind="stable")
+    table = _use(order, shares, D)
     return replace(
         found,
         computation=(_how(model), str(found.status)),
@@ -72,17 +71,20 @@ def describe_dictionary(model: Any) -> Description:
         summary=_summary(len(D), used, per_row, kept),
         notes=_notes(model, used, alike),
         sections=(table, _atoms(found.sides[0].features, D, order, shares), "scores", _curve(model)),
-        lines=(table.columns[0], table.columns[1], Column("share", shares[order], "share")),
-        loadings=_as_file(found.sides[0].features, model.components_, uses),
+        lines=(table.columns[1], Column("samples", shares[order], "share")),
+        loadings=_as_file(found.sides[0].features, model.components_, shares),
         loadings_file="atoms.csv",
     )
 
 
 def scores_of_codes(codes: Any, D: Array, left: Array | None = None) -> Scores:
-    """Return codes (n, K), CSR, as a table of what is not 0, and samples by how many atoms they take.
+    """Return codes (n, K), CSR or dense, as a table of what is not 0, and samples by how many atoms they take.
 
     ``left`` (n,) is what codes leave of the squares of each sample, if that is known.
     """
+    from scipy.sparse import csr_array
+
+    codes = csr_array(codes)
     n = codes.shape[0]
     rows = np.repeat(np.arange(n), np.diff(codes.indptr))
     stands_for = np.linalg.norm(codes @ np.asarray(D, np.float64), axis=1)
@@ -122,14 +124,14 @@ def coherence(D: Array) -> float:
     return min(largest, 1.0)
 
 
-def _use(order: Array, uses: Array, shares: Array, D: Array) -> Table:
+def _use(order: Array, shares: Array, D: Array) -> Table:
     columns = (
+        Column("place", np.arange(1, len(D) + 1), "count", "No."),
         Column("atom", order + 1, "count", "Atom"),
-        Column("samples", uses[order].astype(int), "count", "Samples"),
-        Column("share", shares[order], "share", "Share"),
+        Column("share of samples", shares[order], "share", "Samples"),
         Column("length", np.linalg.norm(D[order], axis=1), "number", "Length"),
     )
-    return Table("use", "Use of the atoms", USE, columns, bars="share", axis="Share of samples")
+    return Table("use", "Use of the atoms", USE, columns, bars="share of samples", axis="Share of samples")
 
 
 def _atoms(features: tuple[str, ...], D: Array, order: Array, shares: Array) -> Atoms:
@@ -137,9 +139,9 @@ def _atoms(features: tuple[str, ...], D: Array, order: Array, shares: Array) -> 
     return Atoms("atoms", "Atoms", ATOMS, features, D[order], names, tuple(str(k + 1) for k in order), "Atom")
 
 
-def _as_file(features: tuple[str, ...], D: Array, uses: Array) -> dict[str, Any]:
-    """Return a row for each atom: its number, how many samples have it, and its value for each feature."""
-    own = {"atom": np.arange(1, len(D) + 1), "samples": uses.astype(int)}
+def _as_file(features: tuple[str, ...], D: Array, shares: Array) -> dict[str, Any]:
+    """Return a row for each atom: its number, the share of samples that have it, and its value for each feature."""
+    own = {"atom": np.arange(1, len(D) + 1), "use": shares}
     return own | {f"{name} (feature)" if name in own else name: D[:, j] for j, name in enumerate(features)}
 
 
@@ -165,10 +167,11 @@ def _summary(K: int, used: int, per_row: float, kept: float) -> str:
 
 def _how(model: Any) -> str:
     """Say which way the dictionary was learnt, with which codes."""
-    steps = count(int(model.n_iter_), "pass").replace("passs", "passes")
+    told = model.result_.status.code == "iteration limit"  # by the status
+    passes = "" if told else f", {count(int(model.n_iter_))} pass{'' if model.n_iter_ == 1 else 'es'} over the data"
     new = int(model.n_replaced_)
     given = f" {count(new, 'atom')} that hardly served gave way to samples that were badly coded." if new else ""
-    return f"{WAYS[model.method]}, with {_codes(model)}: {steps} over the data.{given}"
+    return f"{WAYS[model.method]}, with {_codes(model)}{passes}.{given}"
 
 
 def _codes(model: Any) -> str:
@@ -195,6 +198,11 @@ def _assurance(model: Any) -> tuple[str, ...]:
         "the objective, as a function of the atoms that the constraint allows, relative to that of the mean of code "
         "times sample: with codes at their best, 0 means that no small change of the atoms improves them.",
     ]
+    if not known.holds and model.method != "batch":
+        said.append(
+            f"That is how “{model.method}” ends as a rule, after a number of passes: near such a place, not in it. With "
+            "“batch”, begun from these atoms (dict_init), learning goes on until the bound is met."
+        )
     if "coding gap" in known.details:
         said.append(
             f"The codes were found to a duality gap of {float(known.details['coding gap']):.1e} of half the squares "

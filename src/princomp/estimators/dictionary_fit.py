@@ -141,7 +141,9 @@ def concluded(rows: Rows, asked: Question, result: Result, most: int, *, late: b
         check_values(rows, asked.names, missing=True)
         raise ValueError("Squares of X are out of the range of float64. Divide X, alpha and error by a constant.")
     slope = residual(D, coded, asked.atoms)
-    details = {"objective": objective} | ({} if gap is None else {"coding gap": gap})
+    left = coded.errors / coded.squares if coded.squares > 0 else 0.0
+    details = {"objective": objective, "use": coded.used / coded.count, "left": left}
+    details |= {} if gap is None else {"coding gap": gap}
     certificate = replace(result.certificate, residual=slope, details=details)
     status = _status(result.status, asked, slope, certificate.holds, most, late=late)
     if asked.method == "batch" and not status and not late:

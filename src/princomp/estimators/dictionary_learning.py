@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from princomp._kinds import Count, Kind, Numbers
+from princomp._kinds import NONNEGATIVE, SHARE, Count, Kind, Number, Numbers
 from princomp._typing import Array
 from princomp.coders.base import Coder
 from princomp.coders.choice import as_coder
@@ -18,6 +18,8 @@ from princomp.data import Rows, as_rows
 from princomp.estimators.base import Estimator
 from princomp.estimators.checks import check_choice, check_count, count_components
 from princomp.estimators.dictionary_fit import Question, coded_rows, go_on, learn, mean_objective
+from princomp.estimators.description import Description, Scores
+from princomp.estimators.dictionary_description import describe_dictionary, scores_of_codes, squares_left
 from princomp.progress import Tell
 from princomp.result import Result, State
 from princomp.solvers.learning_atoms import Atoms
@@ -100,6 +102,10 @@ class DictionaryLearning(Estimator):
         The atoms.
     n_replaced_ : int
         How many atoms were replaced on the way.
+    atom_use_ : (K,) array
+        The share of the rows in whose codes each atom is; their sum is the mean number of nonzeros of a code.
+    residual_share_ : float
+        The sum of |x - a D|^2 over rows, over that of |x|^2.
     n_components_, n_features_in_, n_samples_, n_iter_ : int
         Counts.
     result_ : Result
@@ -124,6 +130,8 @@ class DictionaryLearning(Estimator):
     _fitted: ClassVar[Mapping[str, Kind]] = {
         "components_": Numbers("k p"),
         "n_replaced_": Count(),
+        "atom_use_": Numbers("k", SHARE),
+        "residual_share_": Number(NONNEGATIVE),
         "n_samples_": Count(1),
     }
     _missing_allowed = True
@@ -200,6 +208,8 @@ class DictionaryLearning(Estimator):
         self.components_ = D.astype(rows.dtype)
         self.n_components_ = len(D)
         self.n_replaced_ = int(result.value["replaced"])
+        self.atom_use_ = result.certificate.details["use"]
+        self.residual_share_ = float(result.certificate.details["left"])
         self.n_samples_ = seen + rows.shape[0]
         self._keep_result(result)
 
@@ -308,6 +318,17 @@ class DictionaryLearning(Estimator):
         if not np.isfinite(D).all():
             raise ValueError("dict_init must be finite: it holds NaN or infinity.")
         return D
+
+    def _describe(self) -> Description:
+        return describe_dictionary(self)
+
+    def _describe_scores(self, X: Any, y: Any, values: Any) -> Scores:
+        D = self.components_.astype(np.float64)
+        if values is not None:
+            return scores_of_codes(values, D)
+        rows = self._open(X, reset=False)
+        codes = coded_rows(rows, D, self._transform_coder(), sparse=True, names=self._names)
+        return scores_of_codes(codes, D, rows.map(squares_left, codes, D, width=1, dtype=np.float64))
 
     # Using the fit
 

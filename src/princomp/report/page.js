@@ -361,7 +361,7 @@ show.atoms = (name, { values, shape, features, names, marks, axis: what }) => {
   box.classList.toggle("pixels", Boolean(shape));
   const [tall, wide] = shape ? shape : [48, 72];
   const GAP = shape ? 1 : 8;
-  const columns = Math.min(atoms.length, Math.max(4, Math.round(Math.sqrt(atoms.length * (shape ? 1.25 : 0.8)))));
+  const columns = Math.min(atoms.length, Math.max(4, Math.ceil(Math.sqrt(atoms.length * (shape ? tall / wide : 0.8)))));
   const place = (k) => [(k % columns) * (wide + GAP), Math.floor(k / columns) * (tall + GAP)];
 
   const pixels = (brush, k) => {
