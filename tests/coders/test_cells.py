@@ -4,17 +4,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from princomp import sparse_encode
 from princomp.coders import cells
 from princomp.coders.cells import code_cells
+from princomp.coders.lasso import Lasso
 from princomp.coders.proximal import Proximal
 from princomp.coders.pursuit import Pursuit
 from princomp.coders.robust import code_robust, objectives
 from princomp.losses import Absolute, Huber, Power, Squared, as_loss
-from princomp.penalties import L1, Box, Groups, L2Ball, Lp
+from princomp.penalties import L0, L1, Box, Groups, L2Ball, Lp
 
 K, P, M = 10, 7, 30
 CODERS = {
-    "l1": Proximal(L1(0.1), tol=1e-10),
+    "l1": Lasso(0.1, tol=1e-12),
     "groups": Proximal(Groups(0.1, [[0, 1, 2], [3, 4], [5, 6, 7], [8, 9]]), tol=1e-10),
     "lp": Proximal(Lp(0.05, 0.5), tol=1e-9),
     "pursuit": Pursuit(3),
@@ -238,7 +240,57 @@ def test_a_wild_cell_does_not_rule():
         row[rng.choice(20, 3, replace=False)] = rng.normal(size=3) + 2
     clean = truth @ D
     wild = clean + np.where(rng.random(clean.shape) < 0.05, 20.0 * rng.choice([-1, 1], clean.shape), 0.0)
-    coder = Proximal(L1(0.3))
+    coder = Lasso(0.3)
     errors = {name: np.abs(code_robust(wild, D, coder, loss) - truth).mean() for name, loss in LOSSES.items()}
     assert max(errors["huber"], errors["absolute"]) < 0.2 * errors["squared"]
     assert errors["power"] < errors["squared"]
+
+
+# --- sparse_encode ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "CSR"])
+def test_encoding_leaves_missing_cells_out(sparse, problem):
+    D, X = problem
+    given = sp.csr_array(X) if sparse else X
+    codes = sparse_encode(given, D, alpha=0.1, tol=1e-12)
+    np.testing.assert_allclose(codes.toarray(), code_cells(X, D, Lasso(0.1, tol=1e-12)).toarray(), atol=1e-9)
+    pursued = sparse_encode(given, D, nonzeros=2)
+    np.testing.assert_allclose(pursued.toarray(), code_cells(X, D, Pursuit(2)).toarray(), atol=1e-9)
+    with pytest.raises(ValueError, match="infinity"):
+        sparse_encode(np.where(np.isnan(X), np.inf, X), D)
+    with pytest.raises(ValueError, match="squares overflow"):
+        sparse_encode(X * 1e200, D)
+
+
+def test_encoding_with_a_loss(problem):
+    D, X = problem
+    X[5, 2] = 50.0
+    for loss in (Huber(0.5), Absolute()):
+        codes = sparse_encode(X, D, alpha=0.1, loss=loss)
+        np.testing.assert_allclose(codes.toarray(), code_robust(X, D, Lasso(0.1), loss).toarray(), atol=1e-9)
+    few = D[:3]
+    assert abs(sparse_encode(X, few, alpha=0.1, loss="huber") - sparse_encode(X, few, alpha=0.1)).max() > 0.1
+    assert abs(sparse_encode(X, D, alpha=0.1, loss="l2") - sparse_encode(X, D, alpha=0.1)).nnz == 0
+    with pytest.raises(ValueError, match="loss must be one of"):
+        sparse_encode(X, D, loss="hubert")
+
+
+def test_codes_with_powers_are_between_those_of_counts_and_of_sizes():
+    """On one problem, each with the weight at which codes explain 90 %: l0 needs fewest nonzeros, l1 most."""
+    rng = np.random.default_rng(0)
+    D = rng.normal(size=(60, 25))
+    D /= np.linalg.norm(D, axis=1, keepdims=True)
+    X = (rng.normal(size=(150, 60)) * (rng.random((150, 60)) < 0.06)) @ D + 0.05 * rng.normal(size=(150, 25))
+
+    def nonzeros(penalty):
+        low, high = 1e-6, 10.0
+        for _ in range(25):
+            weight = np.sqrt(low * high)
+            codes = sparse_encode(X, D, penalty=penalty(weight))
+            left = ((X - codes @ D) ** 2).sum() / (X**2).sum()
+            low, high = (weight, high) if left < 0.1 else (low, weight)
+        return codes.nnz / len(X)
+
+    l0, half, most, l1 = (nonzeros(p) for p in (L0, Lp, lambda alpha: Lp(alpha, 0.8), L1))
+    assert l0 < half < most < l1

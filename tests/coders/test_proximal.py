@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from princomp._compiled import coding_entries
 from princomp.coders import proximal
 from princomp.coders.proximal import Proximal
 from princomp.penalties import (
@@ -205,3 +206,48 @@ def test_what_is_no_parameter_is_refused():
         Proximal(L1(1.0), tol=-1.0)
     with pytest.raises(ValueError, match="max_iter"):
         Proximal(L1(1.0), max_iter=0)
+
+
+# --- l0 and l_p -------------------------------------------------------------------------------
+
+
+ENTRIES = {"l0": L0(0.1), "lp": Lp(0.2, 0.5), "lp, p = .9": Lp(0.2, 0.9), "l0, not negative": NonNegative(L0(0.1))}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_no_change_of_a_single_entry_lowers_the_objective(name, problem):
+    D, X = problem
+    penalty = ENTRIES[name]
+    A = encode(Proximal(penalty, tol=1e-9), D, X).toarray()
+    assert 0 < np.count_nonzero(A) < A.size
+    least = objectives(penalty, D, X, A)
+    for k in range(K):
+        for entry in np.linspace(-3, 3, 301):
+            other = A.copy()
+            other[:, k] = entry
+            assert (objectives(penalty, D, X, other) >= least - 1e-12).all()
+    slopes = (X - A @ D) @ D.T
+    power = getattr(penalty, "p", None)
+    price = 0.2 * power * np.abs(np.where(A == 0, 1, A)) ** (power - 1) * np.sign(A) if power else 0.0
+    np.testing.assert_allclose(np.where(A == 0, 0.0, slopes - price), 0.0, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_loops_compiled_or_not_agree(name, problem, monkeypatch):
+    D, X = problem
+    coder = Proximal(ENTRIES[name])
+    compiled = encode(coder, D, X).toarray()
+    for loop in ("entry_codes", "_descend", "_settle", "_nearest", "_value"):
+        monkeypatch.setattr(coding_entries, loop, getattr(coding_entries, loop).py_func)
+    np.testing.assert_allclose(encode(coder, D, X).toarray(), compiled, atol=1e-9)
+
+
+def test_a_start_that_costs_less_is_kept_and_atoms_of_zeros_are_left_out(problem):
+    D, X = problem
+    D = np.where(np.arange(K)[:, None] == 4, 0.0, D)
+    start = np.zeros((len(X), K))
+    start[:, 4], start[:, 2] = 1.0, 5.0
+    codes = encode(Proximal(L0(0.1), tol=1e-12), D, X, sp.csr_array(start))
+    assert not codes.toarray()[:, 4].any()
+    again = encode(Proximal(L0(0.1), tol=1e-12), D, X, codes)
+    np.testing.assert_allclose(again.toarray(), codes.toarray(), atol=1e-7)

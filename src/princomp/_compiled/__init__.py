@@ -20,6 +20,7 @@ NAMES = (
     "group_prox",
     "cardinality_search",
     "regression_descent",
+    "coding_entries",
     "learning_sums",
     "coding_pursuit",
     "coding_lasso",

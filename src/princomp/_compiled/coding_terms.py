@@ -17,3 +17,11 @@ class Terms(NamedTuple):
     both: float  # -1: slopes of either sign count, 0: positive ones alone (codes are not negative)
     tol: float
     by_gap: bool  # tol bounds the relative gap, else the largest violation relative to |x|
+
+
+class Price(NamedTuple):
+    """alpha |a_k|^power of each entry, or alpha for each that is not zero, where the power is 0."""
+
+    alpha: float
+    power: float
+    nonnegative: bool

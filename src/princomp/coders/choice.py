@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from princomp._typing import Array
 from princomp.coders.base import Coder
 from princomp.coders.lasso import Lasso
 from princomp.coders.proximal import Proximal
 from princomp.coders.pursuit import Pursuit
-from princomp.penalties import L0, L1, ElasticNet, Lp, NonNegative, Penalty, Zero
+from princomp.penalties import L0, L1, ElasticNet, Lp, NonNegative, Penalty, Zero, is_penalty
 
 NAMES = ("l1", "elastic-net", "l0", "lp")
 STRUCTURED = {"group": "Groups", "groups": "Groups", "tree": "Tree"}  # names that say too little
@@ -29,7 +29,8 @@ def as_coder(
 ) -> Coder:
     """Return the coder that parameters mean, in this order.
 
-    1. ``nonzeros`` or ``error``, where given: greedy pursuit, `Pursuit`, whatever ``penalty``, ``alpha`` and ``l2`` say.
+    1. ``nonzeros`` or ``error``, where given: greedy pursuit, `Pursuit`, whatever ``penalty``, ``alpha`` and ``l2``
+       say.
     2. A penalty object speaks for itself, ``alpha`` and ``l2`` are for names: `Lasso` for L1, ElasticNet and no
        penalty, `Proximal` for all others. A coder is taken as it is.
     3. A name: "l1" and "elastic-net" (one and the same: alpha |a|_1 + l2/2 |a|^2), `Lasso`; "l0" and "lp",
@@ -70,11 +71,11 @@ def as_coder(
         return Pursuit(nonzeros, error, selection, positive)
     if isinstance(penalty, str):
         return _by_name(penalty, float(alpha), float(l2), weights, positive, tol)
-    if hasattr(penalty, "code"):
+    if hasattr(penalty, "code") and not isinstance(penalty, type):
         if positive or weights is not None or l2:
             raise ValueError(f"positive, weights and l2 are parameters of the coder itself: {penalty!r}.")
-        return penalty
-    if not all(callable(getattr(penalty, name, None)) for name in ("value", "prox")):
+        return cast(Coder, penalty)
+    if not is_penalty(penalty):
         raise TypeError(
             f"penalty must be one of {', '.join(map(repr, NAMES))}, an object such as those in princomp.penalties, or "
             f"a coder, got {penalty!r}."

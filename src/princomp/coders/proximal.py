@@ -29,7 +29,8 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp._warn import warn
-from princomp.penalties import Penalty, column_values, is_convex
+from princomp.coders import entries
+from princomp.penalties import Penalty, column_values, is_convex, is_penalty
 
 TILE = 1 << 17  # numbers in an array of codes: 1 MB, so that the dozen arrays of a step stay in the cache
 LOOK = 5  # steps between looks whether rows are done
@@ -39,11 +40,10 @@ FINEST = 1e-14  # no gap is asked to be smaller: sums of float64 have no more di
 
 @dataclass(frozen=True)
 class Proximal:
-    """Codes for any penalty, by accelerated proximal gradient steps.
+    """Codes for any penalty, by accelerated proximal gradient steps; for `L0` and `Lp` by greedy coordinate descent.
 
-    With a penalty that is not convex (`L0`, `Lp`) the objective is at most that of ``start``, and codes are local: none
-    is changed by a step. Without a start they begin with what greedy descent along single atoms finds, if the penalty
-    is one of single entries, and else with zero.
+    With a penalty that is not convex codes are local: no step changes them, or, with `L0` and `Lp`, no change of a
+    single entry lowers the objective (`princomp.coders.entries`). It is never above that of ``start``.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Proximal:
     max_iter: int = 10_000
 
     def __post_init__(self) -> None:
-        if not all(callable(getattr(self.penalty, name, None)) for name in ("value", "prox")):
+        if not is_penalty(self.penalty):
             raise TypeError(f"penalty must be an object such as those in princomp.penalties, got {self.penalty!r}.")
         if not (np.isfinite(self.tol) and self.tol >= 0):
             raise ValueError(f"tol must be a finite number of at least 0, got {self.tol!r}.")
@@ -91,11 +91,10 @@ class Proximal:
         for first in range(0, m, tile):
             rows = slice(first, first + tile)
             own = gram if len(gram) == 1 else gram[rows]
-            begin = None if start is None else start[rows].toarray().T
-            work = _Columns(self.penalty, own, correlations[rows], squares[rows], begin)
-            codes, settled = work.minimise(max(self.tol, FINEST), self.max_iter)
+            begin = None if start is None else start[rows].toarray()
+            codes, settled = self._tile(own, correlations[rows], squares[rows], begin)
             unsettled += int((~settled).sum())
-            done.append(sp.csr_array(np.ascontiguousarray(codes.T.astype(correlations.dtype))))
+            done.append(sp.csr_array(codes.astype(correlations.dtype)))
         if unsettled:
             from sklearn.exceptions import ConvergenceWarning
 
@@ -104,6 +103,15 @@ class Proximal:
                 ConvergenceWarning,
             )
         return sp.vstack(done, format="csr")
+
+    def _tile(self, gram: Array, correlations: Array, squares: Array, start: Array | None) -> tuple[Array, Array]:
+        """Return codes (m, K), and which of them are as good as asked, by what suits the penalty."""
+        tol, price = max(self.tol, FINEST), entries.price_of(self.penalty)
+        if price is not None:
+            return entries.descend(price, gram, correlations, squares, start, tol)
+        work = _Columns(self.penalty, gram, correlations, squares, None if start is None else start.T)
+        codes, settled = work.minimise(tol, self.max_iter)
+        return np.ascontiguousarray(codes.T), settled
 
     def penalties(self, codes: Any) -> Array:
         """Return h(a) of each row of a CSR array, (m,), float64."""

@@ -42,7 +42,7 @@ WAYS = {
 
 def describe_dictionary(model: Any) -> Description:
     """Return what a fitted `DictionaryLearning` says of itself."""
-    D, shares = np.asarray(model.components_, np.float64), np.asarray(model.atom_use_, np.float64)
+    D, shares = np.asarray(model.components_, np.float64), model.atom_counts_ / model.n_coded_
     per_row, kept = float(shares.sum()), 1.0 - float(model.residual_share_)
     used, alike = int(np.count_nonzero(shares)), coherence(D)
     found = basics(

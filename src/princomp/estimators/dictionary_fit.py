@@ -66,7 +66,15 @@ class Question:
         return ITERATIONS.get(self.method) or int(np.clip(-(-ROWS_SEEN // n), *EPOCHS))
 
 
-def learn(rows: Rows, asked: Question, drive: Callable[..., Result], tell: Tell, rng: np.random.Generator) -> Result:
+@dataclass(frozen=True)
+class Learnt:
+    """What was found, and the sums over rows that were coded afterwards."""
+
+    result: Result
+    coded: Coded
+
+
+def learn(rows: Rows, asked: Question, drive: Callable[..., Result], tell: Tell, rng: np.random.Generator) -> Learnt:
     """Return what was found, measured on the data."""
     rows = statistics.here(rows)
     n = rows.shape[0]
@@ -85,11 +93,11 @@ def learn(rows: Rows, asked: Question, drive: Callable[..., Result], tell: Tell,
         warns=False,
     )
     late = asked.max_seconds is not None and time.monotonic() - begin >= asked.max_seconds
-    result = concluded(rows, asked, result, most, late=late)
-    return result if asked.D is not None else with_signs(result, asked)
+    found = concluded(rows, asked, result, most, late=late)
+    return found if asked.D is not None else replace(found, result=with_signs(found.result, asked))
 
 
-def go_on(rows: Rows, asked: Question, before: Result | None, tell: Tell, rng: np.random.Generator) -> Result:
+def go_on(rows: Rows, asked: Question, before: Result | None, tell: Tell, rng: np.random.Generator) -> Learnt:
     """Return what was found after these rows, too, that is, after their mini-batches in their order."""
     rows = statistics.here(rows)
     value = dict(before.value) if before is not None else {"D": first_atoms(rows, asked, rng)}
@@ -98,8 +106,9 @@ def go_on(rows: Rows, asked: Question, before: Result | None, tell: Tell, rng: n
     steps = partial(online, batches=batches, coder=asked.coder, atoms=asked.atoms, **how)
     result = run(steps, value, tol=0.0, max_iter=1, callback=tell, warns=False)
     result = replace(result, certificate=replace(result.certificate, tol=asked.tol))
-    result = concluded(rows, asked, result, 1, late=False)
-    return replace(result, n_iter=1 + (0 if before is None else before.n_iter)).after(before)
+    found = concluded(rows, asked, result, 1, late=False)
+    calls = 1 + (0 if before is None else before.n_iter)
+    return replace(found, result=replace(found.result, n_iter=calls).after(before))
 
 
 def solver(value: Value, rows: Rows, asked: Question, seed: int) -> Iterator[State]:
@@ -132,7 +141,7 @@ def first_atoms(rows: Rows, asked: Question, rng: np.random.Generator) -> Array:
 # After the solver
 
 
-def concluded(rows: Rows, asked: Question, result: Result, most: int, *, late: bool) -> Result:
+def concluded(rows: Rows, asked: Question, result: Result, most: int, *, late: bool) -> Learnt:
     """Return the result as measured on the data, with what its end means for this method."""
     D = result.value["D"]
     coded, gap = measure(rows, asked, D)
@@ -141,15 +150,14 @@ def concluded(rows: Rows, asked: Question, result: Result, most: int, *, late: b
         check_values(rows, asked.names, missing=True)
         raise ValueError("Squares of X are out of the range of float64. Divide X, alpha and error by a constant.")
     slope = residual(D, coded, asked.atoms)
-    left = coded.errors / coded.squares if coded.squares > 0 else 0.0
-    details = {"objective": objective, "use": coded.used / coded.count, "left": left}
-    details |= {} if gap is None else {"coding gap": gap}
+    details = {"objective": objective} | ({} if gap is None else {"coding gap": gap})
     certificate = replace(result.certificate, residual=slope, details=details)
     status = _status(result.status, asked, slope, certificate.holds, most, late=late)
     if asked.method == "batch" and not status and not late:
         warn(status, asked.tol)
     value = {name: array for name, array in result.value.items() if name in KEPT or name.startswith(KEPT_TOO)}
-    return replace(result, value=value, objective=objective, certificate=certificate, status=status)
+    result = replace(result, value=value, objective=objective, certificate=certificate, status=status)
+    return Learnt(result, coded)
 
 
 def _status(before: Status, asked: Question, slope: float, holds: bool, most: int, *, late: bool) -> Status:

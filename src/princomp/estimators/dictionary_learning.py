@@ -10,18 +10,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from princomp._kinds import NONNEGATIVE, SHARE, Count, Kind, Number, Numbers
+from princomp._kinds import NONNEGATIVE, Count, Kind, Number, Numbers
 from princomp._typing import Array
 from princomp.coders.base import Coder
 from princomp.coders.choice import as_coder
 from princomp.data import Rows, as_rows
 from princomp.estimators.base import Estimator
 from princomp.estimators.checks import check_choice, check_count, count_components
-from princomp.estimators.dictionary_fit import Question, coded_rows, go_on, learn, mean_objective
 from princomp.estimators.description import Description, Scores
 from princomp.estimators.dictionary_description import describe_dictionary, scores_of_codes, squares_left
+from princomp.estimators.dictionary_fit import Learnt, Question, coded_rows, go_on, learn, mean_objective
 from princomp.progress import Tell
-from princomp.result import Result, State
+from princomp.result import State
 from princomp.solvers.learning_atoms import Atoms
 
 METHODS = ("online", "batch", "ksvd")
@@ -102,10 +102,11 @@ class DictionaryLearning(Estimator):
         The atoms.
     n_replaced_ : int
         How many atoms were replaced on the way.
-    atom_use_ : (K,) array
-        The share of the rows in whose codes each atom is; their sum is the mean number of nonzeros of a code.
+    atom_counts_ : (K,) array of int
+        How many rows use each atom, when all are coded after the fit (`partial_fit`: those of the last call): over
+        ``n_coded_``, of how many rows, their sum is the mean number of nonzeros of a code.
     residual_share_ : float
-        The sum of |x - a D|^2 over rows, over that of |x|^2.
+        What codes leave of the rows: the sum of \|x - a D\|^2 over that of \|x\|^2.
     n_components_, n_features_in_, n_samples_, n_iter_ : int
         Counts.
     result_ : Result
@@ -130,9 +131,10 @@ class DictionaryLearning(Estimator):
     _fitted: ClassVar[Mapping[str, Kind]] = {
         "components_": Numbers("k p"),
         "n_replaced_": Count(),
-        "atom_use_": Numbers("k", SHARE),
+        "atom_counts_": Numbers("k", NONNEGATIVE, dtypes="iu"),
         "residual_share_": Number(NONNEGATIVE),
         "n_samples_": Count(1),
+        "n_coded_": Count(1),
     }
     _missing_allowed = True
 
@@ -200,17 +202,17 @@ class DictionaryLearning(Estimator):
         rows = self._open(X, reset=True, least_rows=2)
         asked = self._question(rows)
         drive = self._drive(tell, rows)
-        result = learn(rows, asked, drive, tell, self._generator())
-        self._keep(result, rows, seen=0)
+        self._keep(learn(rows, asked, drive, tell, self._generator()), rows, seen=0)
 
-    def _keep(self, result: Result, rows: Rows, seen: int) -> None:
+    def _keep(self, found: Learnt, rows: Rows, seen: int) -> None:
+        result = found.result
         D = result.value["D"]
+        self.atom_counts_ = found.coded.used.astype(np.int64)
+        self.residual_share_ = found.coded.errors / found.coded.squares if found.coded.squares > 0 else 0.0
         self.components_ = D.astype(rows.dtype)
         self.n_components_ = len(D)
         self.n_replaced_ = int(result.value["replaced"])
-        self.atom_use_ = result.certificate.details["use"]
-        self.residual_share_ = float(result.certificate.details["left"])
-        self.n_samples_ = seen + rows.shape[0]
+        self.n_samples_, self.n_coded_ = seen + rows.shape[0], rows.shape[0]
         self._keep_result(result)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -252,8 +254,7 @@ class DictionaryLearning(Estimator):
         rows = self._open(X, reset=before is None)
         asked = self._question(rows)
         seen = 0 if before is None else self.n_samples_
-        result = go_on(rows, asked, before, tell, self._generator())
-        self._keep(result, rows, seen)
+        self._keep(go_on(rows, asked, before, tell, self._generator()), rows, seen)
 
     def _question(self, rows: Rows) -> Question:
         """Return what is asked of these rows; complain about parameters that mean nothing."""

@@ -9,6 +9,7 @@ from princomp.coders.blocks import code_block
 from princomp.coders.choice import as_coder
 from princomp.data import as_rows
 from princomp.data.memory import checked
+from princomp.losses import Squared, as_loss
 
 # Of rows in memory: small enough that threads share them evenly, large enough that Python's part is small.
 BLOCK_BYTES = 2**21
@@ -26,7 +27,7 @@ def sparse_encode(
     selection: str = "ols",
     weights: Any = None,
     positive: bool = False,
-    loss: str = "l2",
+    loss: Any = "l2",
     start: Any = None,
     tol: float = 1e-6,
 ) -> Any:
@@ -38,11 +39,13 @@ def sparse_encode(
     Parameters
     ----------
     X : (n, p) array-like, sparse matrix, data frame, memory map, Dask array, ...
-        The rows; whatever an estimator takes.
+        The rows; whatever an estimator takes. NaN is a missing cell: what is there is coded, and a row without any cell
+        has the code 0.
     dictionary : (K, p) array-like
         The atoms, one in each row. They need not have unit norm.
     penalty : str or Penalty, default "l1"
-        h.
+        h: "l1", "elastic-net", "l0", "lp" (p = 1/2), an object such as those in `princomp.penalties`, or one's own with
+        ``value`` and ``prox``, which speaks for itself. ``nonzeros`` and ``error``, where given, come first.
     alpha : float, default 1
         Weight of the penalty, for those that are named. With 0 the l1 code is a least squares solution of few atoms.
     l2 : float, default 0
@@ -57,8 +60,11 @@ def sparse_encode(
         Weights of the atoms in the l1 penalty.
     positive : bool, default False
         Whether codes must not be negative.
-    loss : {"l2"}, default "l2"
-        How x - a D is measured.
+    loss : {"l2", "huber", "l1"} or Loss, default "l2"
+        How x - a D is measured: codes minimise 1/2 sum_j rho(x_j - (a D)_j) + h(a), rho(r) = r^2 by default. The names
+        "huber" and "l1" mean `princomp.losses.Huber` (1.345) and `princomp.losses.Absolute` (1e-3), for errors of about
+        1; for others give an object. Codes are then local: no round of reweighting lowers the objective by more than
+        1e-6 of it.
     start : (n, K) CSR array, optional
         Codes to begin with; where codes are optimal, they make no difference but in time.
     tol : float, default 1e-6
@@ -94,7 +100,9 @@ def sparse_encode(
     gram = (atoms @ atoms.T)[None]
     if not np.isfinite(gram).all():
         raise ValueError("The atoms are so long that their squares overflow. Divide the dictionary by a constant.")
-    return rows.map(code_block, atoms, gram, coder, start, rows.dtype, width=len(atoms), dtype=rows.dtype, sparse=True)
+    found = as_loss(loss)
+    how = (atoms, gram, coder, start, rows.dtype, None if isinstance(found, Squared) else found)
+    return rows.map(code_block, *how, width=len(atoms), dtype=rows.dtype, sparse=True)
 
 
 def as_atoms(dictionary: Any) -> Array:

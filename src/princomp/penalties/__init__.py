@@ -34,7 +34,7 @@ from princomp.penalties.balls import ElasticNetBall, L1Ball, L2Ball, Sphere
 from princomp.penalties.entries import L0, Box, ElasticNet, Lp
 from princomp.penalties.groups import Groups, OverlappingGroups, Tree, as_groups, as_penalty
 from princomp.penalties.matrices import ColumnL1, RowNorms
-from princomp.penalties.simple import L1, NonNegative, Penalty, Zero, column_values, is_convex
+from princomp.penalties.simple import L1, NonNegative, Penalty, Zero, column_values, is_convex, is_penalty
 
 GroupL2 = Groups  # the name by which others know it
 
@@ -61,4 +61,5 @@ __all__ = [
     "as_penalty",
     "column_values",
     "is_convex",
+    "is_penalty",
 ]

@@ -163,6 +163,12 @@ class NonNegative:
         return NonNegative(self.penalty.times(number))
 
 
+def is_penalty(penalty: Any) -> bool:
+    """Tell whether an object has what solvers ask of a penalty; a class is none yet."""
+    has = all(callable(getattr(penalty, name, None)) for name in ("value", "prox"))
+    return has and not isinstance(penalty, type)
+
+
 def is_convex(penalty: Any) -> bool:
     """Tell whether a penalty says that it is convex: it has ``convex = True``."""
     return bool(getattr(penalty, "convex", False))

@@ -81,17 +81,19 @@ def own_weights(A: Array) -> Array:
     return own if own.ndim == 1 else own.max(axis=1)
 
 
-def improved(D: Array, A: Array, B: Array, atoms: Atoms, sweeps: int) -> Array:
-    """Return the atoms after so many sweeps over them."""
+def improved(D: Array, A: Array, B: Array, atoms: Atoms) -> Array:
+    """Return the atoms after one sweep over them.
+
+    Further sweeps with the same codes gain less than new codes do, and may lead astray: with five of them 20000 patches
+    of images were coded worse, after the same time, and fewer planted atoms were found.
+    """
     D = np.array(D, dtype=np.float64, order="C")
-    least = least_use(A)
     compiled = loops("learning_sums") if atoms.named and A.ndim == 2 else None
-    A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
-    for _ in range(sweeps):
-        if compiled is None:
-            sweep_one_by_one(D, A, B, least, atoms)
-        else:
-            compiled.sweep(D, A, B, least, nonnegative=atoms.nonnegative, sphere=atoms.kind == "sphere")
+    if compiled is None:
+        sweep_one_by_one(D, A, B, least_use(A), atoms)
+    else:
+        how = {"nonnegative": atoms.nonnegative, "sphere": atoms.kind == "sphere"}
+        compiled.sweep(D, np.ascontiguousarray(A), np.ascontiguousarray(B), least_use(A), **how)
     return D
 
 

@@ -20,7 +20,7 @@ from princomp.data import Rows
 from princomp.result import State, Value
 from princomp.solvers.learning_atoms import Atoms, improved, own_weights
 from princomp.solvers.learning_replacement import replaced
-from princomp.solvers.learning_state import as_coded, as_value, residual, sweeps_for, together
+from princomp.solvers.learning_state import as_coded, as_value, residual, together
 from princomp.solvers.learning_statistics import WORST, Coded, Task, code_all
 
 
@@ -37,7 +37,7 @@ def batch(value: Value, rows: Rows, coder: Coder, atoms: Atoms, *, replace: bool
     while True:
         codes = together(coded.codes) if keeps else None
         before = coded.objective + atoms.value(D)
-        better = improved(D, coded.A / n, coded.B / n, atoms, sweeps_for(n, len(D)))
+        better = improved(D, coded.A / n, coded.B / n, atoms)
         D, coded, new = _recoded(better, coded, codes, code, atoms, before, replace)
         turn, count = turn + 1, count + new
         value = {"D": D, **as_value(coded), "iteration": np.array(turn), "replaced": np.array(count)}

@@ -33,7 +33,7 @@ def ksvd(value: Value, rows: Rows, coder: Coder, atoms: Atoms, *, replace: bool)
     while True:
         coded = code_all(rows, Task(D, coder, WORST if replace else 0))
         slope = residual(D, coded, atoms)
-        D = improved(D, coded.A / coded.count, coded.B / coded.count, atoms, 1)
+        D = improved(D, coded.A / coded.count, coded.B / coded.count, atoms)
         objective = coded.objective_of(D) + atoms.value(D)
         if replace and turn % PERIOD < REPLACES and turn < LAST:
             D, which = replaced(D, own_weights(coded.A), coded.worst, atoms, HARDLY)

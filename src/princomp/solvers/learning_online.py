@@ -2,7 +2,7 @@
 
 Objective: the mean over rows x of 1/2 |x - a D|^2 + h(a), plus sum_k g(d_k), as far as rows have been seen. Each
 mini-batch is coded with the atoms as they are; its A and B are added to those before, which count for less by a factor
-beta; atoms are swept over once or a few times. With all rows in one mini-batch a first step is that of `learning_batch`.
+beta; atoms are swept over once. With all rows in one mini-batch a first step is that of `learning_batch`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from princomp.result import State, Value
 from princomp.solvers.learning_atoms import Atoms, improved, own_weights, slopes
 from princomp.solvers.learning_replacement import replaced
 from princomp.solvers.learning_rows import Batches
-from princomp.solvers.learning_state import as_coded, as_value, sweeps_for
+from princomp.solvers.learning_state import as_coded, as_value
 from princomp.solvers.learning_statistics import WORST, Coded, Task, Worst
 
 STEPS_PER_STATE = 16  # looking at a state costs about as much as a sweep over atoms
@@ -60,7 +60,7 @@ def online(
         epoch = epoch.and_of(D, new)
         fade = beta(step, batches.asked, np.inf if stream else batches.steps, forgetting)
         past = past.times(fade).and_of(with_(new, worst=Worst.nothing(p)))
-        D = improved(D, past.A / past.count, past.B / past.count, atoms, sweeps_for(new.count, K))
+        D = improved(D, past.A / past.count, past.B / past.count, atoms)
         step += 1
         ended = (step - first) % batches.steps == 0
         residual = epoch.residual(atoms) if ended else np.inf

@@ -15,15 +15,6 @@ from princomp.solvers.learning_statistics import Coded, Worst
 
 NUMBERS = ("count", "squares", "errors", "penalties")
 ARRAYS = ("A", "B", "used")
-MOST_SWEEPS = 5
-
-
-def sweeps_for(count: float, K: int) -> int:
-    """Return how many sweeps over K atoms go with the coding of so many rows: all together a fraction of its cost.
-
-    A sweep takes K^2 p multiplications, the correlations of the rows count K p.
-    """
-    return int(np.clip(count // (2 * K), 1, MOST_SWEEPS))
 
 
 def as_value(coded: Coded) -> dict[str, Array]:
