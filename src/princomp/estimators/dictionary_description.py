@@ -7,15 +7,7 @@ import numpy as np
 
 from princomp._text import count, percent
 from princomp._typing import Array
-from princomp.estimators.description import (
-    Atoms,
-    Column,
-    Curve,
-    Description,
-    Scores,
-    Table,
-    basics,
-)
+from princomp.estimators.description import Atoms, Column, Curve, Description, Scores, Table, basics
 
 USE = "How many of the samples have each atom in their codes, the most used one first."
 ATOMS = (
@@ -196,7 +188,7 @@ def _assurance(model: Any) -> tuple[str, ...]:
     said = [
         f"The residual is {known.residual:.1e}; up to {known.tol:.0e} was allowed. It is the length of the slope of "
         "the objective, as a function of the atoms that the constraint allows, relative to that of the mean of code "
-        "times sample: with codes at their best, 0 means that no small change of the atoms improves them.",
+        "times sample: with codes at their best, 0 means that no small change of the atoms improves them."
     ]
     if not known.holds and model.method != "batch":
         said.append(

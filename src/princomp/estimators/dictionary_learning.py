@@ -107,7 +107,7 @@ class DictionaryLearning(Estimator):
         ``n_coded_``, of how many rows, their sum is the mean number of nonzeros of a code.
     residual_share_ : float
         What codes leave of the rows: the sum of \|x - a D\|^2 over that of \|x\|^2.
-    n_components_, n_features_in_, n_samples_, n_iter_ : int
+    n_components_, n_features_in_, n_samples_, n_coded_, n_iter_ : int
         Counts.
     result_ : Result
         ``value`` ("D", and the statistics "A", "B" that `partial_fit` goes on with), ``objective`` (the mean over rows

@@ -278,7 +278,9 @@ def _atoms(found: description.Loadings, shape: tuple[int, ...] | None) -> Atoms:
     weights = np.asarray(found.weights[: min(ATOMS, max(NUMBERS // min(p, PLACES if shape is None else p), 1))])
     if shape is None and p > PLACES:
         weights, places = _thinned(weights, PLACES)
-        text += f" Of {count(p)} features, {count(len(places))} are drawn: of neighbours the one with the largest value."
+        text += (
+            f" Of {count(p)} features, {count(len(places))} are drawn: of neighbours the one with the largest value."
+        )
     return Atoms(
         found.name,
         found.title,

@@ -68,9 +68,7 @@ METHOD = Dictionary(
             help="How atoms are learnt: from mini-batches, from all rows by turns, or by K-SVD. [default: online]",
         ),
         click.Option(
-            ["--penalty"],
-            type=click.Choice(["l1", "elastic-net", "l0", "lp"]),
-            help="What codes cost. [default: l1]",
+            ["--penalty"], type=click.Choice(["l1", "elastic-net", "l0", "lp"]), help="What codes cost. [default: l1]"
         ),
         click.Option(["--alpha"], type=click.FloatRange(min=0), help="Weight of the penalty. [default: 1]"),
         click.Option(["--l2"], type=click.FloatRange(min=0), help="Weight of half the squares of a code. [default: 0]"),
@@ -100,7 +98,9 @@ METHOD = Dictionary(
             type=click.Choice(["approximate", "exact"]),
             help="Of an atom by K-SVD: a step of the power method, or a singular vector. [default: approximate]",
         ),
-        click.Option(["--replace/--no-replace"], default=None, help="Replace atoms that hardly serve (default), or not."),
+        click.Option(
+            ["--replace/--no-replace"], default=None, help="Replace atoms that hardly serve (default), or not."
+        ),
         click.Option(["--max-seconds"], type=click.FloatRange(min=0, min_open=True), help="End learning after this."),
         TOL,
         MAX_ITER,
