@@ -1,4 +1,4 @@
-"""What a dictionary says of itself: how much its atoms are used, what they keep of the data, and how far learning came."""
+"""What a dictionary says of itself: how much atoms are used, what they keep of the data, how far learning came."""
 
 from dataclasses import replace
 from typing import Any

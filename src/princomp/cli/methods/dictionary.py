@@ -12,13 +12,12 @@ from princomp.cli.options import MAX_ITER, TOL, ImageShape, as_shape
 
 PARAMETERS = {"learning": "method"}  # options that are not named as the parameters: --method is taken
 PURSUIT = ("nonzeros", "error")
-# Options that mean nothing with others: what they need, and whether that is there.
+# Options that have a use with some values of others only, and which: None is what is not given.
 NEEDS = {
-    "selection": ("--nonzeros or --error", lambda given: any(given[name] is not None for name in PURSUIT)),
-    "update": ("--learning ksvd", lambda given: given["learning"] == "ksvd"),
-    "batch_size": ("--learning online", lambda given: given["learning"] in (None, "online")),
-    "forgetting": ("--learning online", lambda given: given["learning"] in (None, "online")),
-    "l2": ("--penalty l1 or elastic-net", lambda given: given["penalty"] in (None, "l1", "elastic-net")),
+    "update": ("--learning ksvd", "learning", ("ksvd",)),
+    "batch_size": ("--learning online", "learning", (None, "online")),
+    "forgetting": ("--learning online", "learning", (None, "online")),
+    "l2": ("--penalty l1 or elastic-net", "penalty", (None, "l1", "elastic-net")),
 }
 
 
@@ -42,8 +41,10 @@ def clash(given: dict[str, Any]) -> str | None:
             return f"--{name} has no use with {' and '.join(pursuit)}: codes are then found greedily, not by a penalty."
     if given["learning"] == "ksvd" and not pursuit:
         return "--learning ksvd needs --nonzeros or --error: its codes are found greedily."
-    for name, (what, there) in NEEDS.items():
-        if given[name] is not None and not there(given):
+    if given["selection"] is not None and not pursuit:
+        return "--selection has no use without --nonzeros or --error."
+    for name, (what, other, values) in NEEDS.items():
+        if given[name] is not None and given[other] not in values:
             return f"--{name.replace('_', '-')} has no use without {what}."
     return None
 
