@@ -36,7 +36,7 @@ class Rule(NamedTuple):
 
 @compiled
 def _normalise(G: Array, inverse: Array, unit: Array, whole: Array) -> None:
-    """Put 1 / |d_k|, 0 for zero atoms, into ``inverse``, products of unit atoms into ``unit``, squares into ``whole``."""
+    """Put 1 / |d_k| (0: zero atoms) into ``inverse``, products of unit atoms into ``unit``, squares into ``whole``."""
     for k in range(len(G)):
         whole[k] = G[k, k] > 0.0
         inverse[k] = 1.0 / np.sqrt(G[k, k]) if G[k, k] > 0.0 else 0.0
