@@ -23,7 +23,6 @@ NAMES = (
     "coding_entries",
     "coding_nested",
     "learning_sums",
-    "coding_entries",
     "coding_pursuit",
     "ksvd_pairs",
     "coding_lasso",
