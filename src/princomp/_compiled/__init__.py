@@ -24,6 +24,7 @@ NAMES = (
     "coding_nested",
     "learning_sums",
     "coding_pursuit",
+    "ksvd_pairs",
     "coding_lasso",
 )
 

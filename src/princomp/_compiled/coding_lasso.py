@@ -20,7 +20,7 @@ which costs more than a step on a small support does. They are
 import numpy as np
 
 from princomp._compiled import compiled
-from princomp._compiled.coding_terms import Terms
+from princomp._compiled.coding_terms import SLACK, VANISHING, Terms
 from princomp._compiled.lanes import COUNT, choose, fused, load, spread, store
 from princomp._typing import Array
 
@@ -34,6 +34,7 @@ SHARE = 0.1  # of the largest violation lets another atom in before the next sca
 DEPENDENT = 1e-11  # share of its square that an atom must have outside the others, else it lies in their span
 SETTLED, STUCK, FULL = 1, 0, -1  # how a search can end: the gap is small, rounding is in the way, no room is left
 REFINEMENTS = 4  # of the solution on the support, before coordinate descent is tried
+WORK = 1e8  # multiplications in a call, roughly and at the most: a call cannot be interrupted
 SWEEPS = 1000  # of coordinate descent, at the most
 
 
@@ -218,6 +219,8 @@ def _gap_is_small(
         off = max(off, abs(slopes[k] - numbers[SIGN, j] * measure[LIMIT, k]) * measure[FACTOR, k])
     if not by_gap:
         return max(top, off) <= tol * np.sqrt(square)
+    if square < VANISHING:
+        return max(top, off) <= SLACK
     scale = 1.0 / (1.0 + top)
     left = max(square - fit - inside, 0.0)
     return (1.0 - scale) ** 2 * left + 2.0 * (penalty - scale * inside) <= tol * square
@@ -310,14 +313,16 @@ def _sort(support: Array, numbers: Array, count: int) -> None:
 @compiled
 def _codes(
     grams: Array, correlations: Array, squares: Array, measure: Array, both: float, tol: float, by_gap: bool,
-    begins: Array, starts: Array,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
-    m, K = correlations.shape
+    begins: Array, starts: Array, begin: int, stop: int, data: Array, indices: Array, ends: Array, settled: Array,
+) -> int:  # fmt: skip
+    """Code rows from ``begin`` on; return ``stop``, or the row for which data and indices have no room."""
+    K = correlations.shape[1]
     support, numbers, inverse = np.empty(ROOM, np.intp), np.zeros((5, ROOM)), np.zeros((ROOM, ROOM))
     slopes, pool = np.empty(K), np.empty((2, POOL))
-    ends, settled = np.zeros(m + 1, np.int32), np.ones(m, np.bool_)
-    indices, data, end = np.empty(ROOM * m // 4 + K, np.int32), np.empty(ROOM * m // 4 + K), 0
-    for i in range(m):
+    for i in range(begin, stop):
+        end = ends[i]
+        if end + K > len(data):
+            return i
         G, c, start = grams[i if len(grams) > 1 else 0], correlations[i], starts[begins[i] : begins[i + 1]]
         while True:
             count, outcome = _solve(
@@ -327,10 +332,6 @@ def _codes(
                 break
             room = 2 * len(support)
             support, numbers, inverse = np.empty(room, np.intp), np.zeros((5, room)), np.zeros((room, room))
-        if end + K > len(data):
-            more_indices, more_data = np.empty(2 * len(data), np.int32), np.empty(2 * len(data))
-            more_indices[:end], more_data[:end] = indices[:end], data[:end]
-            indices, data = more_indices, more_data
         if outcome == SETTLED:
             _sort(support, numbers, count)
             for j in range(count):
@@ -345,7 +346,7 @@ def _codes(
                 indices[end], data[end] = k, dense[k]
                 end += dense[k] != 0.0
         ends[i + 1] = end
-    return data[:end].copy(), indices[:end].copy(), ends, settled
+    return stop
 
 
 def lasso_codes(
@@ -360,7 +361,20 @@ def lasso_codes(
     if lacking:  # atoms of zeros fill the registers; they never violate
         grams = np.pad(grams, ((0, 0), (0, lacking), (0, lacking)))
         correlations, measure = (np.pad(part, ((0, 0), (0, lacking))) for part in (correlations, measure))
-    return _codes(grams, correlations, squares, measure, terms.both, terms.tol, terms.by_gap, begins, starts)
+    given = [part.view() for part in (grams, correlations, squares, begins, starts)]
+    for part in given:
+        part.flags.writeable = False  # one compiled form for all, be they maps of files or not
+    how = (*given[:3], measure, terms.both, terms.tol, terms.by_gap, *given[3:])
+    m, K = correlations.shape
+    data, indices = np.empty(ROOM // 4 * m + K), np.empty(ROOM // 4 * m + K, np.int32)
+    ends, settled = np.zeros(m + 1, np.int32), np.ones(m, np.bool_)
+    # The loop fills arrays and returns a number: Ctrl-C while results are boxed would come out as another error.
+    done, rows = 0, max(1, int(WORK / (WIDTH * K)))
+    while done < m:
+        if ends[done] + K > len(data):
+            data, indices = (np.resize(part, 2 * len(part)) for part in (data, indices))
+        done = _codes(*how, done, min(done + rows, m), data, indices, ends, settled)
+    return data[: ends[m]].copy(), indices[: ends[m]].copy(), ends, settled
 
 
 def warm_up() -> None:

@@ -36,7 +36,7 @@ class Rule(NamedTuple):
 
 @compiled
 def _normalise(G: Array, inverse: Array, unit: Array, whole: Array) -> None:
-    """Put 1 / |d_k| (0: zero atoms) into ``inverse``, products of unit atoms into ``unit``, squares into ``whole``."""
+    """Put 1 / |d_k| (0 for zero atoms), products of unit atoms and their squared norms into the others."""
     for k in range(len(G)):
         whole[k] = G[k, k] > 0.0
         inverse[k] = 1.0 / np.sqrt(G[k, k]) if G[k, k] > 0.0 else 0.0
@@ -102,6 +102,14 @@ def _take(unit: Array, Q: Array, c: Array, left: Array, shares: Array, at: int, 
         store(c, here, fused(minus_b, q, load_wide(c, here)))
         store(left, here, fused(minus_q, q, load_wide(left, here)))
     return b
+
+
+@compiled
+def _restart(given: Array, whole: Array, c: Array, left: Array) -> None:
+    """Forget all atoms taken."""
+    for k in range(len(given)):
+        c[k] = given[k]
+        left[k] = whole[k]
 
 
 @compiled
@@ -247,9 +255,7 @@ def _pursue_row(
 ) -> int:
     """Take atoms one after the other; return how many. Their coefficients are in ``a``."""
     count, least, residual = 0, 1.0, square
-    for k in range(len(given)):
-        c[k] = given[k]
-        left[k] = whole[k]
+    _restart(given, whole, c, left)
     for _ in range(3 * how.limit):
         if residual <= most:
             _solve(G, inverse, given, Q, support, count, b, a, slope, better, how.noise)
@@ -278,9 +284,7 @@ def _pursue_row(
             if kept == count:
                 break
             count = kept
-            for k in range(len(given)):
-                c[k] = given[k]
-                left[k] = whole[k]
+            _restart(given, whole, c, left)
             for j in range(count):
                 b[j] = _take(unit, Q, c, left, shares, j, support[j])
         residual = square

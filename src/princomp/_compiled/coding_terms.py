@@ -4,6 +4,10 @@ from typing import NamedTuple
 
 from princomp._typing import Array
 
+# Where |x|^2 is so small that a gap has no digits, violations are measured instead, relative to the limits.
+VANISHING = 1e-290
+SLACK = 1e-9
+
 
 class Terms(NamedTuple):
     """Limits of slopes, how violations of them are measured, and how small they, or the gap, have to be.

@@ -104,7 +104,7 @@ def fused(_typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def choose(_typing: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
-    """Return ``yes`` where a > b, else ``no``."""
+    """Return ``yes`` where a > b, ``no`` elsewhere, also where a or b is not a number."""
 
     def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[2], args[3])

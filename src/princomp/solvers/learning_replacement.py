@@ -17,7 +17,7 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.solvers.learning_atoms import Atoms
-from princomp.solvers.learning_statistics import Worst
+from princomp.solvers.learning_coded import Worst
 
 # A new atom serves more rows than the one it comes from. On 50 planted atoms and 1500 signals of three of them a median
 # of 90 % was found without replacements, 93 % with 1, 96 % with 3, all with 10, and with 30 no atom stays.

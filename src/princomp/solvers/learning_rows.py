@@ -13,7 +13,8 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.data import Centered, Rows, statistics
-from princomp.solvers.learning_statistics import Coded, Task, code_block, code_rows, merge
+from princomp.solvers.learning_coded import Coded, Task, merge
+from princomp.solvers.learning_statistics import code_block, code_rows
 
 CHUNK_BYTES = 2**28  # of rows that are held at a time, dense in float64
 # On workers a step should have rows enough to be worth a pass: so many for each second that a pass costs anyway.

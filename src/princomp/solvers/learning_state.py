@@ -11,9 +11,9 @@ from princomp._typing import Array
 from princomp.certificates.dictionary_learning import relative_gradient
 from princomp.result import Value
 from princomp.solvers.learning_atoms import Atoms, own_weights, slopes
-from princomp.solvers.learning_statistics import Coded, Worst
+from princomp.solvers.learning_coded import Coded, Worst
 
-NUMBERS = ("count", "squares", "errors", "penalties")
+NUMBERS = ("count", "squares", "errors", "penalties", "offset")
 ARRAYS = ("A", "B", "used")
 
 
