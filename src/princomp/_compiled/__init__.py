@@ -20,9 +20,11 @@ NAMES = (
     "group_prox",
     "cardinality_search",
     "regression_descent",
-    "learning_sums",
     "coding_entries",
+    "coding_nested",
+    "learning_sums",
     "coding_pursuit",
+    "ksvd_pairs",
     "coding_lasso",
 )
 

@@ -1,14 +1,21 @@
 """Greedy pursuit on the Gram matrix, row by row: the recursion of `princomp.coders.pursuit`, which is its twin.
 
 What is left of the atoms after orthogonalisation is never formed: only its products with all atoms, one row of Q for
-each atom taken, and these stay in the cache.
+each atom taken, and these stay in the cache. With unit atoms, and x in units in which |x| is about 1:
+
+unit (K, W): products of the atoms (W: K, and zeros to fill up lanes)    given (K,): correlations with x, float64
+c, left (W,): see the twin    Q (limit, W): a row for each atom taken    support (limit,): which atom it is of
+b, a (limit,): x = sum_j b_j (j-th direction) + r = sum_j a_j u_j + r    slope, better, before, shares (limit,): to work
+
+Functions get arrays one by one: taking them out of a tuple costs as much as a step does.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from princomp._compiled import compiled
+from princomp._compiled.lanes import WIDE, choose, counted, exchanged, first, fused, load_wide, spread_wide, store
 from princomp._typing import Array
 
 WORK = 2e8  # multiplications in a call, at the most: a call cannot be interrupted
@@ -27,31 +34,11 @@ class Rule(NamedTuple):
     margin: float  # see MARGIN
 
 
-class Row(NamedTuple):
-    """The state of a row: with unit atoms, and |x| between 1 and 2."""
-
-    unit: Array  # (K, K) products of unit atoms
-    given: Array  # (K,) correlations at first, float64
-    c: Array  # (K,) of the residual with the atoms
-    left: Array  # (K,) squared norms of what is left of the atoms
-    Q: Array  # (limit, K)
-    support: Array  # (limit,)
-    b: Array  # (limit,) x = sum_j b_j (j-th direction) + residual
-    a: Array  # (limit,) coefficients of unit atoms
-    work: Array  # (2, limit)
-
-
-class Code(NamedTuple):
-    """Where codes are written."""
-
-    indices: Array
-    data: Array
-
-
 @compiled
-def _normalise(G: Array, inverse: Array, unit: Array) -> None:
-    """Put 1 / |d_k| into ``inverse``, 0 where the atom is zero, and products of unit atoms into ``unit``."""
+def _normalise(G: Array, inverse: Array, unit: Array, whole: Array) -> None:
+    """Put 1 / |d_k| (0 for zero atoms), products of unit atoms and their squared norms into the others."""
     for k in range(len(G)):
+        whole[k] = G[k, k] > 0.0
         inverse[k] = 1.0 / np.sqrt(G[k, k]) if G[k, k] > 0.0 else 0.0
     for k in range(len(G)):
         for other in range(len(G)):
@@ -59,113 +46,150 @@ def _normalise(G: Array, inverse: Array, unit: Array) -> None:
 
 
 @compiled
-def _begin(row: Row) -> None:
-    """Forget all atoms taken."""
-    for k in range(len(row.given)):
-        row.c[k] = row.given[k]
-        row.left[k] = row.unit[k, k]
+def _better(one: Any, other: Any, zero: Any) -> Any:
+    """Return, lane by lane, whose gain is larger: (gain, over, place), the gain being gain / over."""
+    mine, theirs = fused(one[0], other[1], zero), fused(other[0], one[1], zero)
+    return (
+        choose(mine, theirs, one[0], other[0]),
+        choose(mine, theirs, one[1], other[1]),
+        choose(mine, theirs, one[2], other[2]),
+    )
 
 
 @compiled
-def _best(row: Row, how: Rule, floor: float, noise: float) -> int:
+def _best(c: Array, left: Array, how: Rule, noise: float) -> int:
     """Return the atom to take, -1 if there is none."""
-    best, most = -1, 0.0
-    for k in range(len(row.given)):
-        c, left = row.c[k], row.left[k]
-        if left > floor and (c > noise or (c < -noise and not how.nonnegative)):
-            gain = c * c / left if how.ols else c * c
-            if gain > most:
-                best, most = k, gain
-    return best
+    number = c.dtype.type
+    zero, one = spread_wide(number(0)), spread_wide(number(1))
+    floor, least = spread_wide(number(how.rest)), spread_wide(number(noise))
+    by_left, by_one = spread_wide(number(how.ols)), spread_wide(number(not how.ols))
+    other_side = spread_wide(number(0 if how.nonnegative else -1))
+    found = (zero, one, zero)
+    for here in range(0, len(c), WIDE):
+        size, rest = load_wide(c, here), load_wide(left, here)
+        other = fused(other_side, size, zero)
+        size = choose(size, other, size, other)
+        gain = choose(rest, floor, choose(size, least, fused(size, size, zero), zero), zero)
+        over = choose(rest, floor, fused(by_left, rest, by_one), one)
+        found = _better((gain, over, spread_wide(number(here))), found, zero)
+    found = (found[0], found[1], fused(one, counted(zero), found[2]))
+    found = _better(found, (exchanged(found[0], 16), exchanged(found[1], 16), exchanged(found[2], 16)), zero)
+    found = _better(found, (exchanged(found[0], 8), exchanged(found[1], 8), exchanged(found[2], 8)), zero)
+    found = _better(found, (exchanged(found[0], 4), exchanged(found[1], 4), exchanged(found[2], 4)), zero)
+    found = _better(found, (exchanged(found[0], 2), exchanged(found[1], 2), exchanged(found[2], 2)), zero)
+    found = _better(found, (exchanged(found[0], 1), exchanged(found[1], 1), exchanged(found[2], 1)), zero)
+    return int(first(found[2])) if first(found[0]) > 0.0 else -1
 
 
 @compiled
-def _take(row: Row, at: int, k: int) -> None:
-    """Take atom k as the one at this place: orthogonalise, and take its direction out of the correlations."""
-    q, unit = row.Q[at], row.unit
-    q[:] = unit[k]
+def _take(unit: Array, Q: Array, c: Array, left: Array, shares: Array, at: int, k: int) -> float:
+    """Take atom k as the one at this place: orthogonalise, and take its direction out of c; return its share b."""
+    number = c.dtype.type
+    width = len(c)
+    length = np.sqrt(left[k])
+    b = c[k] / length
     for j in range(at):
-        share = row.Q[j, k]
-        for other in range(len(q)):
-            q[other] -= share * row.Q[j, other]
-    length = np.sqrt(row.left[k])
-    b = row.c[k] / length
-    over = q.dtype.type(1.0) / length
-    for other in range(len(q)):
-        q[other] *= over
-        row.c[other] -= b * q[other]
-        row.left[other] -= q[other] * q[other]
-    row.support[at], row.b[at] = k, b
+        shares[j] = -Q[j, k]
+    zero, over, minus_over = spread_wide(number(0)), spread_wide(number(1) / length), spread_wide(number(-1) / length)
+    minus_b = spread_wide(-b)
+    for here in range(0, width, WIDE):
+        q = load_wide(unit, k * width + here)
+        for j in range(at):
+            q = fused(spread_wide(shares[j]), load_wide(Q, j * width + here), q)
+        minus_q = fused(q, minus_over, zero)
+        q = fused(q, over, zero)
+        store(Q, at * width + here, q)
+        store(c, here, fused(minus_b, q, load_wide(c, here)))
+        store(left, here, fused(minus_q, q, load_wide(left, here)))
+    return b
 
 
 @compiled
-def _triangle(row: Row, count: int, a: Array) -> None:
+def _restart(given: Array, whole: Array, c: Array, left: Array) -> None:
+    """Forget all atoms taken."""
+    for k in range(len(given)):
+        c[k] = given[k]
+        left[k] = whole[k]
+
+
+@compiled
+def _triangle(Q: Array, support: Array, count: int, a: Array) -> None:
     """Solve R a = a, R_ij = Q[i, k_j], in place."""
     for i in range(count - 1, -1, -1):
         value = a[i]
         for j in range(i + 1, count):
-            value -= row.Q[i, row.support[j]] * a[j]
-        a[i] = value / row.Q[i, row.support[i]]
+            value -= Q[i, support[j]] * a[j]
+        a[i] = value / Q[i, support[i]]
 
 
 @compiled
-def _triangle_across(row: Row, count: int, a: Array) -> None:
+def _triangle_across(Q: Array, support: Array, count: int, a: Array) -> None:
     """Solve R'a = a, in place."""
     for i in range(count):
         value = a[i]
         for j in range(i):
-            value -= row.Q[j, row.support[i]] * a[j]
-        a[i] = value / row.Q[i, row.support[i]]
+            value -= Q[j, support[i]] * a[j]
+        a[i] = value / Q[i, support[i]]
 
 
 @compiled
-def _dependent(row: Row, count: int, k: int, floor: float) -> bool:
+def _dependent(Q: Array, support: Array, count: int, left: Array, k: int, floor: float, w: Array) -> bool:
     """Whether what is left of atom k may be rounding; it is then never taken."""
-    w = row.work[0]
     for j in range(count):
-        w[j] = row.Q[j, k]
-    _triangle(row, count, w)
+        w[j] = Q[j, k]
+    _triangle(Q, support, count, w)
     total = 1.0
     for j in range(count):
         total += abs(w[j])
-    if row.left[k] > floor * total * total:
+    if left[k] > floor * total * total:
         return False
-    row.left[k] = 0.0
+    left[k] = 0.0
     return True
 
 
 @compiled
-def _slope(row: Row, G: Array, inverse: Array, count: int, slope: Array) -> float:
+def _slope(G: Array, inverse: Array, given: Array, support: Array, count: int, a: Array, slope: Array) -> float:
     """Put c - G a on the support into ``slope``, and return its largest size."""
     most = 0.0
     for i in range(count):
-        k = row.support[i]
+        k = support[i]
         total = 0.0
         for j in range(count):
-            total += G[k, row.support[j]] * inverse[row.support[j]] * row.a[j]
-        slope[i] = row.given[k] - total * inverse[k]
+            total += G[k, support[j]] * inverse[support[j]] * a[j]
+        slope[i] = given[k] - total * inverse[k]
         most = max(most, abs(slope[i]))
     return most
 
 
 @compiled
-def _solve(row: Row, G: Array, inverse: Array, count: int, accurate: float) -> None:
+def _solve(
+    G: Array,
+    inverse: Array,
+    given: Array,
+    Q: Array,
+    support: Array,
+    count: int,
+    b: Array,
+    a: Array,
+    slope: Array,
+    better: Array,
+    accurate: float,
+) -> None:
     """Put the least-squares coefficients on the support into ``a``: by the recursion, then refined."""
-    a, slope, better = row.a, row.work[0], row.work[1]
     for i in range(count):
-        a[i] = row.b[i]
-    _triangle(row, count, a)
-    worst = _slope(row, G, inverse, count, slope)
+        a[i] = b[i]
+    _triangle(Q, support, count, a)
+    worst = _slope(G, inverse, given, support, count, a, slope)
     for _ in range(3):
         if not worst > accurate:
             return
         for i in range(count):
             better[i] = slope[i]
-        _triangle_across(row, count, better)
-        _triangle(row, count, better)
+        _triangle_across(Q, support, count, better)
+        _triangle(Q, support, count, better)
         for i in range(count):
             a[i] += better[i]
-        now = _slope(row, G, inverse, count, slope)
+        now = _slope(G, inverse, given, support, count, a, slope)
         if not now < worst:
             for i in range(count):
                 a[i] -= better[i]
@@ -174,107 +198,127 @@ def _solve(row: Row, G: Array, inverse: Array, count: int, accurate: float) -> N
 
 
 @compiled
-def _enough(row: Row, G: Array, inverse: Array, count: int, square: float, how: Rule, most: float) -> bool:
-    """Whether the residual is small enough beyond what rounding may hide."""
-    if count == 0:
-        return square <= most
-    _solve(row, G, inverse, count, how.noise / 4.0)
-    _slope(row, G, inverse, count, row.work[0])
-    left, total = square, 0.0
+def _measured(given: Array, support: Array, count: int, a: Array, slope: Array, square: float, margin: float) -> float:
+    """Return |x - a D|^2, and what rounding may hide of it on top."""
+    left, total = square, square
     for i in range(count):
-        left -= row.a[i] * (row.given[row.support[i]] + row.work[0, i])
-        total += row.a[i] * row.a[i]
-    return left + how.margin * (square + total) <= most
+        left -= a[i] * (given[support[i]] + slope[i])
+        total += a[i] * a[i]
+    return left + margin * total if count > 0 else square
 
 
 @compiled
-def _stay_nonnegative(row: Row, before: Array, count: int) -> int:
-    """Drop atoms as Lawson and Hanson do until the least-squares solution is not negative; return how many are left.
+def _keep_positive(Q: Array, support: Array, count: int, b: Array, a: Array, before: Array) -> int:
+    """Step towards the least-squares solution as far as it stays positive; drop what has become zero.
 
-    ``before`` has the coefficients without the last atom; in the end, those with it.
+    Return how many atoms are kept. ``before`` has the coefficients at the beginning, and in the end.
     """
-    before[count - 1] = 0.0
-    while True:
-        for i in range(count):
-            row.a[i] = row.b[i]
-        _triangle(row, count, row.a)
-        step, first = 1.0, -1
-        for i in range(count):
-            if row.a[i] <= 0.0:
-                part = before[i] / (before[i] - row.a[i]) if before[i] > 0.0 else 0.0
-                if first < 0 or part < step:
-                    step, first = part, i
-        if first < 0:
-            before[:count] = row.a[:count]
-            return count
-        kept = 0
-        for i in range(count):
-            value = before[i] + step * (row.a[i] - before[i])
-            if i != first and value > 0.0:
-                row.support[kept] = row.support[i]
-                before[kept] = value
-                kept += 1
-        count = kept
-        _begin(row)
-        for i in range(count):
-            _take(row, i, row.support[i])
+    for i in range(count):
+        a[i] = b[i]
+    _triangle(Q, support, count, a)
+    step, out = 1.0, -1
+    for i in range(count):
+        if a[i] <= 0.0:
+            part = before[i] / (before[i] - a[i]) if before[i] > 0.0 else 0.0
+            if out < 0 or part < step:
+                step, out = part, i
+    kept = 0
+    for i in range(count):
+        value = before[i] + step * (a[i] - before[i])
+        if i != out and (out < 0 or value > 0.0):
+            support[kept] = support[i]
+            before[kept] = value
+            kept += 1
+    return kept
 
 
 @compiled
-def _pursue_row(row: Row, G: Array, inverse: Array, square: float, most: float, how: Rule, before: Array) -> int:
+def _pursue_row(
+    G: Array,
+    inverse: Array,
+    unit: Array,
+    whole: Array,
+    given: Array,
+    c: Array,
+    left: Array,
+    Q: Array,
+    shares: Array,
+    support: Array,
+    b: Array,
+    a: Array,
+    slope: Array,
+    better: Array,
+    before: Array,
+    square: float,
+    most: float,
+    how: Rule,
+) -> int:
     """Take atoms one after the other; return how many. Their coefficients are in ``a``."""
-    count, least, left = 0, 1.0, square
-    _begin(row)
+    count, least, residual = 0, 1.0, square
+    _restart(given, whole, c, left)
     for _ in range(3 * how.limit):
-        if left <= most and _enough(row, G, inverse, count, square, how, most):
-            return count
+        if residual <= most:
+            _solve(G, inverse, given, Q, support, count, b, a, slope, better, how.noise)
+            _slope(G, inverse, given, support, count, a, slope)
+            if _measured(given, support, count, a, slope, square, how.margin) <= most:
+                break
         if count == how.limit:
             break
-        k = _best(row, how, how.rest, how.noise / np.sqrt(least))
-        while k >= 0 and row.left[k] <= how.rest / least and _dependent(row, count, k, how.rest):
-            k = _best(row, how, how.rest, how.noise / np.sqrt(least))
+        noise = how.noise / np.sqrt(least)
+        k = _best(c, left, how, noise)
+        while k >= 0 and left[k] <= how.rest / least and _dependent(Q, support, count, left, k, how.rest, slope):
+            k = _best(c, left, how, noise)
         if k < 0:
             break
-        least = min(least, row.left[k])
-        _take(row, count, k)
+        least = min(least, left[k])
+        support[count] = k
+        if count + 1 < how.limit or how.nonnegative:
+            b[count] = _take(unit, Q, c, left, shares, count, k)
+        else:  # as `_take` does, where no other will follow
+            Q[count, k] = np.sqrt(left[k])
+            b[count] = c[k] / Q[count, k]
+        before[count] = 0.0
         count += 1
-        if how.nonnegative:
-            count = _stay_nonnegative(row, before, count)
-        left = square
+        while how.nonnegative:
+            kept = _keep_positive(Q, support, count, b, a, before)
+            if kept == count:
+                break
+            count = kept
+            _restart(given, whole, c, left)
+            for j in range(count):
+                b[j] = _take(unit, Q, c, left, shares, j, support[j])
+        residual = square
         for i in range(count):
-            left -= row.b[i] * row.b[i]
-    _solve(row, G, inverse, count, how.noise / 4.0)
-    if how.nonnegative:
-        for i in range(count):
-            row.a[i] = max(row.a[i], 0.0)
+            residual -= b[i] * b[i]
+    _solve(G, inverse, given, Q, support, count, b, a, slope, better, how.noise)
     return count
 
 
 @compiled
-def _enter(row: Row, inverse: Array, correlations: Array, square: float) -> float:
-    """Put the correlations with unit atoms into the row, in units (a power of two) in which |x| is about 1.
+def _enter(correlations: Array, row: int, square: float, inverse: Array, given: Array) -> float:
+    """Put a row's correlations with unit atoms into ``given``, in units (a power of two) in which |x| is about 1.
 
     Return one over these units. Where |x|^2 cannot be written, the largest correlation stands for |x|.
     """
-    most = 0.0
-    for k in range(len(correlations)):
-        row.given[k] = correlations[k] * inverse[k]
-        most = max(most, abs(row.given[k]))
-    size = np.sqrt(square) if SMALLEST < square < np.inf else most
-    if not 0.0 < size < np.inf:
-        return 1.0
-    scale = 2.0 ** -np.floor(np.log2(size))
-    for k in range(len(correlations)):
-        row.given[k] *= scale
+    size = np.sqrt(square)
+    if not SMALLEST < square < np.inf:
+        size = 0.0
+        for k in range(len(given)):
+            size = max(size, abs(correlations[row, k] * inverse[k]))
+    scale = 2.0 ** -np.floor(np.log2(size)) if 0.0 < size < np.inf else 1.0
+    for k in range(len(given)):
+        given[k] = correlations[row, k] * inverse[k] * scale
     return scale
 
 
 @compiled
-def _write(row: Row, inverse: Array, over: float, count: int, at: int, indices: Array, data: Array) -> int:
+def _write(
+    support: Array, a: Array, count: int, inverse: Array, over: float, at: int, indices: Array, data: Array
+) -> int:
     """Write a code, sorted; return where the next one begins."""
     begin = at
     for i in range(count):
-        k, value = row.support[i], row.a[i] * inverse[row.support[i]] * over
+        k, value = support[i], a[i] * inverse[support[i]] * over
         if value == 0.0:
             continue
         place = at
@@ -288,22 +332,33 @@ def _write(row: Row, inverse: Array, over: float, count: int, at: int, indices: 
 
 @compiled
 def _pursue(
-    grams: Array, row: Row, inverse: Array, correlations: Array, squares: Array, how: Rule, ends: Array, code: Code
+    grams: Array, correlations: Array, squares: Array, how: Rule, ends: Array, indices: Array, data: Array
 ) -> int:
     """Code rows until all are done, or so much was done that others may want to be heard; return how many."""
-    before = np.zeros(how.limit)
-    at, work = 0, 0
+    K, limit, dtype = correlations.shape[1], how.limit, correlations.dtype
+    width = (K + WIDE - 1) // WIDE * WIDE
+    inverse, given = np.zeros(K), np.zeros(K)
+    unit, whole, Q = np.zeros((K, width), dtype), np.zeros(K, dtype), np.empty((limit, width), dtype)
+    c, left, shares = np.zeros(width, dtype), np.zeros(width, dtype), np.zeros(limit, dtype)
+    support, b, a = np.zeros(limit, np.int64), np.zeros(limit), np.zeros(limit)
+    slope, better, before = np.zeros(limit), np.zeros(limit), np.zeros(limit)
+    at, work, G = 0, 0, grams[0]
     for i in range(len(squares)):
-        G = grams[i] if len(grams) > 1 else grams[0]
-        if len(grams) > 1:
-            _normalise(G, inverse, row.unit)
-        scale = _enter(row, inverse, correlations[i], squares[i])
+        if i == 0 or len(grams) > 1:
+            G = grams[i]
+            _normalise(G, inverse, unit, whole)
+        scale = _enter(correlations, i, squares[i], inverse, given)
         square = (squares[i] * scale) * scale
         most = (how.error * scale) ** 2 if how.error >= 0.0 else -1.0
-        count = _pursue_row(row, G, inverse, square, most, how, before)
-        at = _write(row, inverse, 1.0 / scale, count, at, code.indices, code.data)
+        count = _pursue_row(
+            G, inverse, unit, whole, given, c, left, Q, shares, support, b, a, slope, better, before, square, most, how
+        )
+        if how.nonnegative:
+            for j in range(count):
+                a[j] = max(a[j], 0.0)
+        at = _write(support, a, count, inverse, 1.0 / scale, at, indices, data)
         ends[i] = at
-        work += len(inverse) * (8 + count * (8 + count))
+        work += K * (8 + count * (8 + count))
         if work > WORK:
             return i + 1
     return len(squares)
@@ -311,42 +366,28 @@ def _pursue(
 
 def pursue(grams: Array, correlations: Array, squares: Array, how: Rule) -> tuple[Array, Array, Array]:
     """Return indptr, indices and data of the codes (m, K), CSR, from (1 or m, K, K), (m, K) and (m,)."""
-    m, K = correlations.shape
-    dtype = correlations.dtype
-    grams, correlations, squares = (
-        np.ascontiguousarray(part, kind).view()
-        for part, kind in ((grams, np.float64), (correlations, dtype), (squares, np.float64))
+    m, dtype = len(correlations), correlations.dtype
+    given = (
+        np.ascontiguousarray(grams, np.float64),
+        np.ascontiguousarray(correlations),
+        np.ascontiguousarray(squares, np.float64),
     )
+    grams, correlations, squares = (part.view() for part in given)
     for part in (grams, correlations, squares):
         part.flags.writeable = False  # one compiled form for all, be they maps of files or not
-    inverse, counts = np.zeros(K), how.limit
-    row = Row(
-        unit=np.zeros((K, K), dtype),
-        given=np.zeros(K),
-        c=np.zeros(K, dtype),
-        left=np.zeros(K, dtype),
-        Q=np.empty((counts, K), dtype),
-        support=np.zeros(counts, np.int64),
-        b=np.zeros(counts),
-        a=np.zeros(counts),
-        work=np.zeros((2, counts)),
-    )
-    if len(grams) == 1:
-        _normalise(grams[0], inverse, row.unit)
     indptr, done = np.zeros(m + 1, np.int64), 0
-    parts = [Code(np.empty(0, np.int32), np.empty(0, dtype))]
+    indices, data = [np.empty(0, np.int32)], [np.empty(0, dtype)]
     while done < m:
         here = slice(done, m)
-        code = Code(np.empty((m - done) * counts, np.int32), np.empty((m - done) * counts, dtype))
-        some = _pursue(
-            grams if len(grams) == 1 else grams[here], row, inverse, correlations[here], squares[here], how,
-            indptr[done + 1 :], code,
-        )  # fmt: skip
+        more = (np.empty((m - done) * how.limit, np.int32), np.empty((m - done) * how.limit, dtype))
+        own = grams[here] if len(grams) > 1 else grams
+        some = _pursue(own, correlations[here], squares[here], how, indptr[done + 1 :], *more)
         end = indptr[done + some]
-        parts.append(Code(code.indices[:end], code.data[:end]))
+        indices.append(more[0][:end])
+        data.append(more[1][:end])
         indptr[done + 1 : done + some + 1] += indptr[done]
         done += some
-    return indptr, np.concatenate([part.indices for part in parts]), np.concatenate([part.data for part in parts])
+    return indptr, np.concatenate(indices), np.concatenate(data)
 
 
 def warm_up() -> None:

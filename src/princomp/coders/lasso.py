@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from princomp._compiled import loops
-from princomp._compiled.coding_terms import Terms
+from princomp._compiled.coding_terms import SLACK, VANISHING, Terms
 from princomp._typing import Array
 from princomp._warn import warn
 
@@ -77,21 +77,14 @@ class Lasso:
         import scipy.sparse as sp
 
         m, K = correlations.shape
-        gram, correlations64 = (np.ascontiguousarray(part, dtype=np.float64) for part in (gram, correlations))
+        gram, slopes, squares = (np.ascontiguousarray(part, np.float64) for part in (gram, correlations, squares))
         if self.l2:  # of the augmented problem, rows (x, 0) and atoms (d_k, sqrt(l2) e_k)
             gram = gram.copy()
             gram[:, np.arange(K), np.arange(K)] += self.l2
         begins, atoms = np.zeros(m + 1, np.int32), np.zeros(0, np.int32)
         if start is not None:
             begins, atoms = (part.astype(np.int32, copy=False) for part in (start.indptr, start.indices))
-        given = (
-            gram,
-            correlations64,
-            np.ascontiguousarray(squares, dtype=np.float64),
-            self._terms(gram),
-            begins,
-            atoms,
-        )
+        given = (gram, slopes, squares, self._terms(gram), begins, atoms)
         compiled = loops("coding_lasso")
         data, indices, indptr, settled = slow_codes(*given) if compiled is None else compiled.lasso_codes(*given)
         if not settled.all():
@@ -199,9 +192,10 @@ def _descend(G: Array, code: Array, c: Array, square: float, terms: Terms) -> bo
 def _small(code: Array, slopes: Array, violations: Array, c: Array, square: float, terms: Terms) -> bool:
     """Say whether the duality gap, or the largest violation, is small enough."""
     top = max(float(violations.max(initial=0.0)), 0.0)
-    if not terms.by_gap:
+    if not terms.by_gap or square < VANISHING:
         off = np.abs(slopes - np.sign(code) * terms.limits) * terms.factors
-        return bool(max(top, off[code != 0].max(initial=0.0)) <= terms.tol * np.sqrt(square))
+        enough = SLACK if terms.by_gap else terms.tol * np.sqrt(square)
+        return bool(max(top, off[code != 0].max(initial=0.0)) <= enough)
     scale, inside = 1.0 / (1.0 + top), code @ slopes
     left = max(square - code @ c - inside, 0.0)
     gap = (1.0 - scale) ** 2 * left + 2.0 * (terms.limits @ np.abs(code) - scale * inside)

@@ -17,6 +17,8 @@ from princomp.coders.choice import as_coder
 from princomp.data import Rows, as_rows
 from princomp.estimators.base import Estimator
 from princomp.estimators.checks import check_choice, check_count, count_components
+from princomp.estimators.description import Description, Scores
+from princomp.estimators.dictionary_description import describe_dictionary, scores_of_codes, squares_left
 from princomp.estimators.dictionary_fit import Learnt, Question, coded_rows, go_on, learn, mean_objective
 from princomp.losses import as_loss
 from princomp.progress import Tell
@@ -106,10 +108,11 @@ class DictionaryLearning(Estimator):
     n_replaced_ : int
         How many atoms were replaced on the way.
     atom_counts_ : (K,) array of int
-        How many rows use each atom, when all are coded after the fit (`partial_fit`: those of the last call).
+        How many rows use each atom, when all are coded after the fit (`partial_fit`: those of the last call): over
+        ``n_coded_``, of how many rows, their sum is the mean number of nonzeros of a code.
     residual_share_ : float
         What codes leave of the rows: the sum of \|x - a D\|^2 over that of \|x\|^2.
-    n_components_, n_features_in_, n_samples_, n_iter_ : int
+    n_components_, n_features_in_, n_samples_, n_coded_, n_iter_ : int
         Counts.
     result_ : Result
         ``value`` ("D", and the statistics "A", "B" that `partial_fit` goes on with), ``objective`` (the mean over rows
@@ -136,6 +139,7 @@ class DictionaryLearning(Estimator):
         "atom_counts_": Numbers("k", NONNEGATIVE, dtypes="iu"),
         "residual_share_": Number(NONNEGATIVE),
         "n_samples_": Count(1),
+        "n_coded_": Count(1),
     }
     _missing_allowed = True
 
@@ -213,7 +217,7 @@ class DictionaryLearning(Estimator):
         self.components_ = D.astype(rows.dtype)
         self.n_components_ = len(D)
         self.n_replaced_ = int(result.value["replaced"])
-        self.n_samples_ = seen + rows.shape[0]
+        self.n_samples_, self.n_coded_ = seen + rows.shape[0], rows.shape[0]
         self._keep_result(result)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -322,6 +326,17 @@ class DictionaryLearning(Estimator):
         if not np.isfinite(D).all():
             raise ValueError("dict_init must be finite: it holds NaN or infinity.")
         return D
+
+    def _describe(self) -> Description:
+        return describe_dictionary(self)
+
+    def _describe_scores(self, X: Any, y: Any, values: Any) -> Scores:
+        D = self.components_.astype(np.float64)
+        if values is not None:
+            return scores_of_codes(values, D)
+        rows = self._open(X, reset=False)
+        codes = coded_rows(rows, D, self._transform_coder(), sparse=True, names=self._names)
+        return scores_of_codes(codes, D, rows.map(squares_left, codes, D, width=1, dtype=np.float64))
 
     # Using the fit
 
