@@ -74,7 +74,7 @@ def wild_cells(plt):
 
 
 def sparsities(plt):
-    """Squared error against the mean number of nonzeros: l0 by pursuit, l_p and l1, on patches and one dictionary."""
+    """Squared error against the mean number of nonzeros: l0, l_p and l1, on patches and one dictionary."""
     from princomp import DictionaryLearning, plots, sparse_encode
     from princomp.penalties import Lp
 
@@ -82,10 +82,10 @@ def sparsities(plt):
     D = DictionaryLearning(100, alpha=0.15, random_state=0).fit(X[:3000]).components_
     test = X[3000:]
     ways = {
-        "l0, pursuit": [{"nonzeros": count} for count in (1, 2, 3, 4, 6, 8, 11)],
-        "l_p, p = 0.3": [{"penalty": Lp(alpha, 0.3)} for alpha in np.geomspace(0.003, 0.1, 7)],
-        "l_p, p = 0.7": [{"penalty": Lp(alpha, 0.7)} for alpha in np.geomspace(0.004, 0.15, 7)],
-        "l1": [{"alpha": alpha} for alpha in np.geomspace(0.005, 0.25, 7)],
+        "l0": [{"penalty": "l0", "alpha": alpha} for alpha in np.geomspace(0.002, 0.08, 7)],
+        "l_p, p = 0.3": [{"penalty": Lp(alpha, 0.3)} for alpha in np.geomspace(0.005, 0.12, 7)],
+        "l_p, p = 0.7": [{"penalty": Lp(alpha, 0.7)} for alpha in np.geomspace(0.012, 0.2, 7)],
+        "l1": [{"alpha": alpha} for alpha in np.geomspace(0.03, 0.5, 7)],
     }
     figure, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
     for colour, (name, settings) in zip(plots.COLOURS, ways.items(), strict=False):
