@@ -97,7 +97,7 @@ class Epoch:
 
     count: float
     slopes: Array  # (K, p) sum over mini-batches of A D - B
-    B: Array  # (K, p)
+    B: Array  # (K, p), or what takes its place where there is a loss
     weights: Array  # (K,) A_kk
     used: Array  # (K,)
     worst: Worst
@@ -114,7 +114,7 @@ class Epoch:
         return Epoch(
             self.count + coded.count,
             self.slopes + slopes(D, coded.A, coded.B),
-            self.B + coded.B,
+            self.B + coded.reference,
             self.weights + own_weights(coded.A),
             self.used + coded.used,
             self.worst.and_of(coded.worst, WORST),
