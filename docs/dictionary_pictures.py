@@ -55,14 +55,13 @@ def atoms(plt):
 def wild_cells(plt):
     """How like the planted atoms those are that l2 and Huber find, without and with five per cent of wild cells."""
     from princomp import DictionaryLearning, plots
-    from princomp.losses import Huber
 
     X, D = planted(atoms=30, n=2000)
     rng = np.random.default_rng(1)
     wild = np.where(rng.random(X.shape) < 0.05, rng.choice([-3.0, 3.0], size=X.shape), X)
     figure, panels = plt.subplots(1, 2, figsize=(9, 2.8), layout="constrained", sharey=True)
     for axes, data, title in zip(panels, (X, wild), ("as they are", "5 % of the cells are ±3"), strict=True):
-        for loss, name, colour in (("l2", "l2", plots.COLOURS[3]), (Huber(0.1), "Huber", plots.COLOURS[0])):
+        for loss, name, colour in (("l2", "l2", plots.COLOURS[3]), ("huber", "Huber", plots.COLOURS[0])):
             model = DictionaryLearning(30, alpha=0.15, loss=loss, max_iter=15, random_state=0).fit(data)
             alike = np.sort(likeness(model.components_, D))[::-1]
             axes.plot(np.arange(1, len(alike) + 1), alike, color=colour, lw=2, label=name)

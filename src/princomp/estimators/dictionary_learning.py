@@ -335,7 +335,7 @@ class DictionaryLearning(Estimator):
         if values is not None:
             return scores_of_codes(values, D)
         rows = self._open(X, reset=False)
-        codes = coded_rows(rows, D, self._transform_coder(), sparse=True, names=self._names)
+        codes = self._codes(rows, sparse=True)
         return scores_of_codes(codes, D, rows.map(squares_left, codes, D, width=1, dtype=np.float64))
 
     # Using the fit
@@ -373,9 +373,11 @@ class DictionaryLearning(Estimator):
             In the kind of X: a Dask array stays lazy.
         """
         rows = self._open(X, reset=False)
-        D = self.components_.astype(np.float64)
+        return self._codes(rows, sparse=self.sparse_output)
+
+    def _codes(self, rows: Rows, *, sparse: bool) -> Any:
         loss = as_loss(self.loss, float(self.result_.value["unit"]))
-        return coded_rows(rows, D, self._transform_coder(), loss, sparse=self.sparse_output)
+        return coded_rows(rows, self.components_.astype(np.float64), self._transform_coder(), loss, sparse=sparse)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the rows that codes stand for: codes times atoms.
