@@ -21,8 +21,10 @@ NAMES = (
     "cardinality_search",
     "regression_descent",
     "coding_entries",
+    "coding_nested",
     "learning_sums",
     "coding_pursuit",
+    "ksvd_pairs",
     "coding_lasso",
 )
 

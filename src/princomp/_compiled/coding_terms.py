@@ -29,3 +29,13 @@ class Price(NamedTuple):
     alpha: float
     power: float
     nonnegative: bool
+
+
+class Nest(NamedTuple):
+    """Groups of atoms of which any two are nested or do not meet, each after those inside it: sum_g bound_g |a_g|."""
+
+    members: Array  # (M,) atoms of all groups, group after group
+    first: Array  # (G + 1,) where each group begins
+    bounds: Array  # (G,) alpha times the weights
+    owner: Array  # (K,) the heaviest group that an atom is in
+    nonnegative: bool
