@@ -30,6 +30,7 @@ from _patches import (  # isort: skip
 
 import argparse
 import gc
+import itertools
 import sys
 import time
 import warnings
@@ -45,6 +46,7 @@ PICTURE = DOCS.parent / "pictures" / "dictionary_curves.svg"
 SIZES = {"learn": 20_000, "held_out": 5000, "side": 8, "curves": (100, 256), "ksvd": 256, "signals": 1500}
 QUICK_SIZES = {"learn": 800, "held_out": 200, "side": 4, "curves": (24,), "ksvd": 30, "signals": 400}
 STEPS = 200  # batches, after which SPAMS is the mark
+GROWTH = 1.25  # from one step at which we look to the next
 SWEEPS, NONZEROS = 10, 5
 PLANTED_NONZEROS, PLANTED_SWEEPS = 3, 100  # dictlearn's default number of sweeps
 OURS, OURS_BATCH, SPAMS, SKLEARN = "princomp online", "princomp batch", "SPAMS", "scikit-learn"
@@ -55,28 +57,26 @@ class Watch:
     """Keeps dictionaries with the CPU seconds they took, at steps that grow; its own time does not count."""
 
     def __init__(self, steps):
-        self.steps, self.seen, self.left = steps, 0, []
+        self.steps, self.next, self.left = steps, 1.0, []
         self.begin = time.process_time()
 
-    def __call__(self, D):
+    def __call__(self, step, D):
         """Look at a dictionary, and say whether that was the last step."""
         now = time.process_time()
-        self.seen += 1
-        if self.seen in marks(self.steps):
+        if step >= min(self.next, self.steps):
             self.left.append((now - self.begin, np.array(D)))
+            self.next = step * GROWTH
         self.begin += time.process_time() - now
-        return self.seen >= self.steps
-
-
-def marks(steps):
-    """Steps at which to look: about four times in each doubling, and the last."""
-    return {*np.unique(np.round(np.geomspace(1, steps, 30)).astype(int)).tolist(), steps}
+        return step >= self.steps
 
 
 def ours(X, D, seed, steps, method):
     watch = Watch(steps)
     how = {"method": method, "alpha": ALPHA, "batch_size": BATCH, "dict_init": D, "tol": 0.0, "random_state": seed}
-    callback = lambda state: watch(state.value["D"])  # noqa: E731
+
+    def callback(state):
+        return watch(int(state.value.get("step", state.iteration)), state.value["D"])
+
     DictionaryLearning(len(D), max_iter=10**6, callback=callback, **how).fit(X)
     return watch.left
 
@@ -96,11 +96,14 @@ def by_spams(X, D, seed, steps):
 def by_sklearn(X, D, seed, epochs=1):
     from sklearn.decomposition import MiniBatchDictionaryLearning
 
-    steps = epochs * -(-len(X) // BATCH)
-    watch = Watch(steps)
+    watch, count = Watch(epochs * -(-len(X) // BATCH)), itertools.count(1)
     how = {"alpha": ALPHA, "batch_size": BATCH, "fit_algorithm": "cd", "dict_init": D, "random_state": seed}
     stop = {"max_iter": epochs, "tol": 0.0, "max_no_improvement": None}
-    MiniBatchDictionaryLearning(len(D), callback=lambda where: watch(where["dictionary"]), **how, **stop).fit(X)
+
+    def callback(where):
+        watch(next(count), where["dictionary"])
+
+    MiniBatchDictionaryLearning(len(D), callback=callback, **how, **stop).fit(X)
     return watch.left
 
 

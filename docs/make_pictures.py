@@ -302,14 +302,15 @@ def main(names):
     import matplotlib
 
     matplotlib.use("Agg")
+    import dictionary_pictures as dictionary
     import kernel_pictures as kernel
     from certificate_pictures import certificate, floors
     from matplotlib import pyplot as plt
     from probabilistic_pictures import how_many, mixture, posterior
 
     outlines = (two_ways, descent, misleads, offsets, sparse_loadings, two_answers, contiguous)
-    outlines += (certificate, floors, posterior, how_many, mixture)
-    pixels = (kernel.contours, kernel.radial_kernels, kernel.widths, kernel.swiss_roll, kernel.mosaic)
+    outlines += (certificate, floors, posterior, how_many, mixture, dictionary.wild_cells, dictionary.sparsities)
+    pixels = (kernel.contours, kernel.radial_kernels, kernel.widths, kernel.swiss_roll, kernel.mosaic, dictionary.atoms)
     drawings = [(draw, write_outlines, "svg") for draw in outlines] + [(draw, write_pixels, "png") for draw in pixels]
     PICTURES.mkdir(exist_ok=True)
     with plt.rc_context(SETTINGS):

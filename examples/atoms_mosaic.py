@@ -17,13 +17,13 @@ SIDE, ATOMS, NONZEROS = 8, 196, 5
 
 def photograph():
     """A Chinese temple, every second pixel, from 0 to 1."""
-    return load_sample_image("china.jpg")[::2, ::2].astype(np.float32) / 255
+    return load_sample_image("china.jpg")[::2, ::2] / 255
 
 
 def main():
     """Learn, code, count, draw."""
     image = photograph()
-    rows = extract_patches(image, SIDE, stride=2)
+    rows = extract_patches(image, SIDE, stride=3)
     colours = rows.reshape(len(rows), -1, 3).mean(axis=1)  # of each patch: atoms need not know them
     model = DictionaryLearning(ATOMS, alpha=0.3, random_state=0).fit(without_colour(rows, colours))
     side_by_side = extract_patches(image, SIDE, stride=4)

@@ -2,8 +2,9 @@
 
 python examples/dictionary_stream.py
 
-Signals are sums of three atoms of fifty, with noise, made as they are needed. The model sees each once, and can be used
-at any time; in the middle it is saved, and the stream goes on with the model that is loaded, as on another day.
+Signals are sums of three atoms of fifty, with noise, made as they are needed. The model sees each once, forgets a tenth
+of what it knew with every batch, since it knew less when it began, and can be used at any time; in the middle it is
+saved, and the stream goes on with the model that is loaded, as on another day.
 """
 
 import tempfile
@@ -49,7 +50,7 @@ def main():
     rng = np.random.default_rng(0)
     D = truth(rng)
     new = next(signals(D, np.random.default_rng(1)))
-    model = DictionaryLearning(ATOMS, alpha=0.15, transform_nonzeros=NONZEROS, random_state=0)
+    model = DictionaryLearning(ATOMS, alpha=0.15, forgetting=0.1, transform_nonzeros=NONZEROS, random_state=0)
     with tempfile.TemporaryDirectory() as folder:
         for count, batch in enumerate(signals(D, rng), start=1):
             model.partial_fit(batch)

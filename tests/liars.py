@@ -19,6 +19,7 @@ import numpy as np
 import scipy.optimize
 
 import cardinality_problems
+import liars_codes
 import liars_kernels
 import liars_tables
 from helpers import centered_longdouble, only_user_warnings
@@ -563,13 +564,14 @@ FAMILIES = (
     | {make.__name__.replace("_", " "): functools.partial(_gaps_problem, make) for make in liars_tables.GAPS_FAMILIES}
     | {f"sparse {kind}": functools.partial(_sparse_problem, kind) for kind in liars_tables.SPARSE_KINDS}
     | liars_kernels.FAMILIES
+    | liars_codes.FAMILIES
 )
 RARE = {
     "large": 3,
     "kernel rows beyond a thousand": 3,
 }  # a fit and its truth take a second: one in so many of the others
 
-SEED = 1  # of the 300 fits that always run
+SEED = 1  # of the 400 fits that always run
 LIARS_SEEDS = (2, 3, 4, 5, 6)  # of the soak, 1000 fits each; --seed takes any other
 
 
@@ -680,8 +682,8 @@ def _summary(verdicts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--fits", type=int, default=300)
-    parser.add_argument("--family", choices=[*FAMILIES, "kernel"], help='one of them, or all of "kernel"')
+    parser.add_argument("--fits", type=int, default=400)
+    parser.add_argument("--family", choices=[*FAMILIES, "kernel", "codes"], help='one, or all "kernel" or "codes"')
     parser.add_argument("--by", choices=["family", "solver", "form"], default="family")
     parser.add_argument("--verbose", action="store_true", help="name each ordinary problem that does not hold too")
     given = parser.parse_args()

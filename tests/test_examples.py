@@ -1,5 +1,6 @@
-"""Every example runs, in a process of its own."""
+"""Every example runs, in a process of its own, and shows what it says it shows."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,52 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
+def numbers(pattern, text):
+    """What the groups of a pattern match, wherever it does."""
+    return [[float(group) for group in found.groups()] for found in re.finditer(pattern, text)]
+
+
+def fewer_coefficients(text):
+    """Learned atoms take fewer coefficients than cosines and wavelets: at each ratio, on the face and on the slice."""
+    saved = numbers(r": (-?\d+)%, (-?\d+)%, (-?\d+)% fewer", text)
+    assert len(saved) == 2
+    assert min(map(min, saved)) > 0
+
+
+def patches_beat_pixels(text):
+    ((pixels,), (patches,)) = numbers(r"(\d+\.\d)% of 1497 other digits", text)
+    assert patches > pixels
+
+
+def codes_beat_pixels(text):
+    ((means,), (pixels,)) = numbers(r"pixels +adjusted Rand index (\d\.\d+)", text)
+    (codes,) = numbers(r"codes +adjusted Rand index (\d\.\d+), (\d\.\d+), (\d\.\d+)", text)
+    assert sorted(codes)[1] > max(means, pixels)
+
+
+def every_note_has_an_atom(text):
+    assert "8 of 8 notes have an atom of their own" in text
+
+
+def the_stream_teaches(text):
+    looks = numbers(r"(\d+)% of the atoms, error (\d\.\d+)", text)
+    assert len(looks) == 6
+    assert looks[-1][0] >= 90
+    assert looks[-1][1] < looks[0][1] / 2
+
+
+CLAIMS = {
+    "learned_against_fixed.py": fewer_coefficients,
+    "bag_of_patches.py": patches_beat_pixels,
+    "clusters_of_codes.py": codes_beat_pixels,
+    "notes.py": every_note_has_an_atom,
+    "dictionary_stream.py": the_stream_teaches,
+}
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_example_runs(path, tmp_path):
     done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+    CLAIMS.get(path.name, lambda text: None)(done.stdout)

@@ -1,4 +1,4 @@
-"""An answer that says it is right, is right: 300 hard problems here, 5000 in the soak (tests/liars.py)."""
+"""An answer that says it is right, is right: 400 hard problems here, 5000 in the soak (tests/liars.py)."""
 
 from types import SimpleNamespace
 
@@ -8,6 +8,7 @@ import scipy.linalg
 import scipy.stats
 
 import liars
+import liars_codes
 import liars_kernels
 import liars_tables
 from helpers import data_with_spectrum
@@ -20,6 +21,7 @@ KINDS = {  # of the families, by what is fitted
     "gaps": [make.__name__.replace("_", " ") for make in liars_tables.GAPS_FAMILIES],
     "sparse": [f"sparse {kind}" for kind in liars_tables.SPARSE_KINDS],
     "kernel": list(liars_kernels.FAMILIES),
+    "codes": list(liars_codes.FAMILIES),
 }
 
 
@@ -37,8 +39,8 @@ def check(verdicts):
 
 @pytest.mark.needs("dask")
 @pytest.mark.parametrize("kind", KINDS)
-def test_liars_none_in_300_fits(kind):
-    chosen = [which for which in liars.problems(liars.SEED, 300) if which[0] in KINDS[kind]]
+def test_liars_none_in_400_fits(kind):
+    chosen = [which for which in liars.problems(liars.SEED, 400) if which[0] in KINDS[kind]]
     check([liars.judge(*which) for which in chosen])
 
 
@@ -53,8 +55,8 @@ def test_liars_problems_come_again():
     for family in liars.FAMILIES:
         first, again = liars.problem(family, 5), liars.problem(family, 5)
         assert first.name == again.name
-    assert len(set(liars.problems(1, 300))) == 300
-    assert {family for family, _ in liars.problems(1, 300)} == set(liars.FAMILIES)
+    assert len(set(liars.problems(1, 400))) == 400
+    assert {family for family, _ in liars.problems(1, 400)} == set(liars.FAMILIES)
 
 
 # --- the judge of PCA, on answers made by LAPACK --------------------------------------------------
@@ -354,3 +356,82 @@ def test_liars_sparse_judge_sees_a_bound_below_the_optimum():
     said = posed.component_faults(lower, 0, v, posed.S)
     assert any("below the optimum" in fault for fault in said)
     assert any("proved best" in fault for fault in said)
+
+
+# --- the judge of codes ---------------------------------------------------------------------------
+
+
+def _coding(**how):
+    """A problem by hand, codes that are right to the last digit, and a gap of 0 that is stated of them."""
+    rng = np.random.default_rng(6)
+    D = np.linalg.qr(rng.standard_normal((8, 8)))[0][:6] * np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0])[:, None]
+    X = rng.standard_normal((4, 8))
+    bounds, squares = 0.2 * how.get("weights", np.ones(6)), (D**2).sum(axis=1)
+    C = X @ D.T
+    C = np.maximum(C, 0) if how.get("positive") else C
+    codes = np.sign(C) * np.maximum(np.abs(C) - bounds, 0) / (squares + how.get("l2", 0.0))
+    return liars_codes.CodingProblem("by hand", 0, X, D, {"alpha": 0.2} | how), liars_codes.Coded(codes, np.zeros(4))
+
+
+CODINGS = {
+    "lasso": {},
+    "elastic net": {"l2": 0.4},
+    "weights": {"weights": np.linspace(0.3, 2, 6)},
+    "some free": {"weights": np.array([0.0, 1, 1, 0, 1, 1])},
+    "not negative": {"positive": True},
+}
+
+
+@pytest.mark.parametrize("how", CODINGS.values(), ids=CODINGS)
+def test_liars_coding_judge_lets_right_answers_pass(how):
+    posed, coded = _coding(**how)
+    assert posed.faults(coded) == []
+    for x, a in zip(posed.X, coded.codes):  # and its own two ways agree
+        worth = liars_codes.objective(x, posed.D, a, posed.penalty)
+        assert liars_codes.climbed(x, posed.D, 0 * a, posed.penalty) == pytest.approx(float(worth), rel=1e-12)
+        if np.all(posed.penalty.bounds > 0):
+            assert liars_codes.dual_bound(x, posed.D, a, posed.penalty) == pytest.approx(float(worth), rel=1e-12)
+
+
+CODING_WRONGS = {  # what is done to a right answer: what the judge says
+    "was gained": lambda coded: coded.codes.__imul__(1.01),
+    "gained": lambda coded: coded.codes.__setitem__((0, np.argmax(np.abs(coded.codes[0]))), 0.0),
+    "row 2: a gap": lambda coded: coded.codes.__setitem__(2, 0.0),
+    "not finite": lambda coded: coded.codes.__setitem__((1, 1), np.nan),
+    "the gap is NaN": lambda coded: coded.gaps.__setitem__(1, np.nan),
+    "a gap of -1": lambda coded: coded.gaps.__setitem__(1, -1e-3),
+    "codes (4, 5)": lambda coded: setattr(coded, "codes", coded.codes[:, :5]),
+}
+
+
+@pytest.mark.parametrize("how", CODINGS.values(), ids=CODINGS)
+@pytest.mark.parametrize("sentence", CODING_WRONGS)
+def test_liars_coding_judge_sees_each_wrong(sentence, how):
+    posed, coded = _coding(**how)
+    CODING_WRONGS[sentence](coded)
+    assert any(sentence in fault for fault in posed.faults(coded)), posed.faults(coded)
+
+
+def test_liars_coding_judge_sees_negative_codes_and_codes_of_nothing():
+    posed, coded = _coding(positive=True)
+    coded.codes[1, 3] = -1e-9
+    assert any("none may be negative" in fault for fault in posed.faults(coded))
+    posed, coded = _coding()
+    posed.X[1] = 0
+    assert any("a row without anything" in fault for fault in posed.faults(coded))
+
+
+def test_liars_coding_judge_leaves_missing_cells_out():
+    posed, coded = _coding()
+    x, a = posed.X[0].copy(), coded.codes[0]
+    x[[1, 5]] = np.nan
+    seen = np.isfinite(x)
+    alone = liars_codes.objective(x[seen], posed.D[:, seen], a, posed.penalty)
+    assert liars_codes.objective(x, posed.D, a, posed.penalty) == alone
+
+
+def test_liars_coding_judge_takes_a_gap_at_its_word():
+    posed, coded = _coding()
+    coded.codes *= 1.01
+    coded.gaps[:] = 1e-2
+    assert posed.faults(coded) == []

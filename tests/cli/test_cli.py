@@ -531,3 +531,96 @@ def test_what_is_not_installed_is_said_before_anything_is_written(arguments, win
     assert done.returncode == 2
     assert done.stderr == ('Error: pyarrow, jinja2 must be installed for this: pip install "princomp[io,report]"\n')
     assert [path.name for path in tmp_path.iterdir()] == ["wine.csv"]
+
+
+# --- dictionaries ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def signals(tmp_path_factory):
+    """A folder with signals.csv: 60 rows of 4 numbers, a group and a name, and in out/ the results of a fit."""
+    folder = tmp_path_factory.mktemp("signals")
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(60, 5)) * (rng.random((60, 5)) < 0.4)) @ rng.normal(size=(5, 4))
+    with (folder / "signals.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["name", "group", "a", "b", "c", "atom"])
+        writer.writerows([f"s{i}", ("even", "odd")[i % 2], *row] for i, row in enumerate(X.tolist()))
+    words = ("--method", "dictionary", "-k", 5, "--alpha", 0.1, "--learning", "batch", "--image-shape", "2x2")
+    done = princomp("fit", "signals.csv", *words, "--tol", 1e-3, "--index", "name", "--label", "group", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder, X, done
+
+
+def test_a_dictionary_as_tables(signals):
+    """Atoms in rows, and of the codes what is not 0: together they give back what the model does."""
+    folder, X, done = signals
+    out = folder / "out"
+    expected = FILES - {"loadings.csv", "scores.csv"} | {"atoms.csv", "codes.csv"}
+    assert {path.name for path in out.iterdir()} == expected
+    model, atoms, codes = load(out / "model.princomp"), table(out / "atoms.csv"), table(out / "codes.csv")
+    assert list(atoms) == ["atom", "use", "a", "b", "c", "atom (feature)"]
+    D = np.array([atoms[name] for name in ("a", "b", "c", "atom (feature)")], float).T
+    assert (model.components_ == D).all()
+    assert list(codes) == ["sample", "group", "atom", "coefficient"]
+    dense = np.zeros((60, 5))
+    rows = [int(name.removeprefix("s")) for name in codes["sample"]]
+    dense[rows, np.array(codes["atom"], int) - 1] = np.array(codes["coefficient"], float)
+    assert codes["group"] == [("even", "odd")[i % 2] for i in rows]
+    np.testing.assert_allclose(dense, model.transform(load_rows(folder)), atol=1e-12)
+
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["mean_nonzeros"] == len(rows) / 60
+    left = ((X - dense @ D) ** 2).sum() / (X**2).sum()
+    assert summary["share_of_squares"] == pytest.approx(1 - left, abs=1e-9)
+    assert summary["atom_use"] == np.array(atoms["use"], float).tolist()
+    unit = D / np.linalg.norm(D, axis=1, keepdims=True)
+    assert summary["coherence"] == pytest.approx(np.abs(unit @ unit.T - np.eye(5)).max())
+    assert np.all(np.diff(summary["objective_history"]) <= 1e-12)
+    assert "largest weights" in done.stdout
+
+
+def load_rows(folder):
+    from princomp import read
+
+    return read(folder / "signals.csv", index="name", label="group")
+
+
+def test_codes_of_new_data(signals):
+    folder, _, _ = signals
+    done = princomp("transform", "out/model.princomp", "signals.csv", "--index", "name", "-q", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    printed = list(csv.reader(done.stdout.splitlines()))
+    codes = table(folder / "out" / "codes.csv")
+    assert [row[0] for row in printed[1:]] == codes["sample"]
+    found, there = (np.array(each, float) for each in ([row[-1] for row in printed[1:]], codes["coefficient"]))
+    np.testing.assert_allclose(found, there, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--nonzeros", 2, "--alpha", 1), "--alpha has no use with --nonzeros"),
+        (("--error", 0.1, "--penalty", "l1"), "--penalty has no use with --error"),
+        (("--learning", "ksvd"), "--learning ksvd needs --nonzeros or --error"),
+        (("--update", "exact"), "--update has no use without --learning ksvd"),
+        (("--learning", "batch", "--batch-size", 9), "--batch-size has no use without --learning online"),
+        (("--selection", "omp"), "--selection has no use without --nonzeros or --error"),
+        (("--penalty", "lp", "--l2", 1), "--l2 has no use without --penalty l1 or elastic-net"),
+        (("--image-shape", "3x3"), "--image-shape 3x3 is 9 numbers, but rows have 4"),
+        (("--image-shape", "four"), "'four' is not a shape"),
+    ],
+)
+def test_options_of_a_dictionary_without_use_are_refused(signals, words, sentence):
+    folder, _, _ = signals
+    done = princomp("fit", "signals.csv", "--method", "dictionary", *words, "-o", "no", cwd=folder)
+    assert done.returncode == 2
+    assert sentence in " ".join(done.stderr.split())
+    assert not (folder / "no").exists()
+
+
+def test_images_are_for_dictionaries(signals):
+    folder, _, _ = signals
+    done = princomp("fit", "signals.csv", "--image-shape", "2x2", "-o", "no", cwd=folder)
+    assert done.returncode == 2
+    assert "Add --method dictionary?" in " ".join(done.stderr.split())

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from princomp import PCA, KernelPCA, ProbabilisticPCAMixture, SparseCCA, report
+from princomp import PCA, DictionaryLearning, KernelPCA, ProbabilisticPCAMixture, SparseCCA, report
 from princomp.report.collect import shown
 
 pytestmark = pytest.mark.needs("jinja2", "playwright", "chromium")
@@ -418,3 +418,33 @@ def test_hostile_csv_through_the_command(visit, tmp_path, hostile_names, observe
     page = visit(tmp_path / "out" / "report.html")
     assert page.locator("h1").inner_text() == f"PCA of {name}"
     observe("S9a", "names from a CSV through princomp fit", "shown literally, no dialog")
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 2, 3), None])
+def test_atoms_are_drawn_small_and_the_chosen_one_large(visit, tmp_path, shape):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(100, 8)) * (rng.random((100, 8)) < 0.3)) @ rng.normal(size=(8, 12))
+    model = DictionaryLearning(10, nonzeros=3, max_iter=2, random_state=0).fit(X)
+    path = report.write(model, X, tmp_path / "report.html", image_shape=shape)
+    page = visit(path)
+    seen = page.evaluate(
+        """() => {
+          const canvas = document.querySelector("#mosaic-atoms canvas");
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          return [canvas.width, canvas.height, new Set(data.filter((_, i) => i % 4 === 0)).size];
+        }"""
+    )
+    if shape is not None:  # four columns and three rows of images, with a pixel between
+        assert seen[:2] == [4 * (shape[1] + 1) - 1, 3 * (shape[0] + 1) - 1]
+    assert seen[2] > 5  # shades
+    assert page.locator(f"#large-atoms {PLOTS}").count() == 1
+    title = "document.querySelector('#large-atoms .gtitle').textContent"
+    first = page.evaluate(title)
+    box = page.locator("#mosaic-atoms canvas").bounding_box()
+    page.locator("#mosaic-atoms canvas").click(position={"x": box["width"] * 0.9, "y": 4})
+    assert page.locator("#component-atoms").input_value() == "3"
+    assert page.evaluate(title) != first
+    page.locator("#component-atoms").select_option("0")
+    assert page.evaluate(title) == first
+    assert page.locator("#objective .scatterlayer .trace").count() == 1
+    assert overflow(visit(path, width=360, scheme="dark")) <= 0

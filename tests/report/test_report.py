@@ -18,10 +18,23 @@ from sklearn.decomposition import FastICA, KernelPCA, TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from helpers import data_with_spectrum, shards
-from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, certificates, report
+from princomp import PCA, DictionaryLearning, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, certificates, report
 from princomp.data import as_rows
 from princomp.estimators.probabilistic_pca import likelihood_in_words
-from princomp.report.collect import CATEGORIES, COMPONENTS, FEATURES, POINTS, ROWS, Density, Points, collect, shown
+from princomp.report.collect import (
+    ATOMS,
+    CATEGORIES,
+    COMPONENTS,
+    FEATURES,
+    NUMBERS,
+    PLACES,
+    POINTS,
+    ROWS,
+    Density,
+    Points,
+    collect,
+    shown,
+)
 from princomp.report.render import POLICY, render
 
 pytestmark = pytest.mark.needs("jinja2")
@@ -658,3 +671,104 @@ def test_bundle_is_the_recorded_one(observe):
     assert b"</script" not in raw.lower()
     assert b"<!--" not in raw
     observe("S14", "vendored plotly.js", f"version {recorded['version']}, SHA-256 as recorded")
+
+
+# --- dictionaries ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def dictionary():
+    """Data of 12 columns, a dictionary of 20 atoms of them, and its codes."""
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(150, 8)) * (rng.random((150, 8)) < 0.3)) @ rng.normal(size=(8, 12))
+    model = DictionaryLearning(20, nonzeros=3, max_iter=3, random_state=0).fit(X)
+    return X, model, model.transform(X)
+
+
+def test_a_dictionary_is_shown_by_use_atoms_codes_and_objective(dictionary):
+    X, model, codes = dictionary
+    content = collect(model, X)
+    assert [section.name for section in content.sections] == ["use", "atoms", "scores", "objective"]
+    uses = (codes != 0).sum(axis=0)
+    assert (model.atom_counts_ == uses).all()
+    use, atoms, scores, objective = content.sections
+    order = use.column("atom").values - 1
+    assert (np.diff(uses[order]) <= 0).all()
+    assert (use.column("share of samples").values == uses[order] / 150).all()
+    assert atoms.marks == tuple(str(k + 1) for k in order)
+    np.testing.assert_allclose(atoms.values, model.components_[order], rtol=1e-6)
+    left = ((X - codes @ model.components_) ** 2).sum(axis=1) / np.maximum((X**2).sum(axis=1), 1e-300)
+    assert scores.title == "Codes"
+    assert scores.axes[:2] == ("Atoms used", "Share of squares left")
+    assert (scores.columns[0] == (codes != 0).sum(axis=1)).all()
+    np.testing.assert_allclose(scores.columns[1], left, atol=1e-12)
+    assert objective.columns[1].values[-1] == model.result_.history.objective[-1]
+    kept = 1 - ((X - codes @ model.components_) ** 2).sum() / (X**2).sum()
+    assert f"{100 * kept:.0f}\xa0%" in content.summary or kept > 0.985
+
+
+def test_codes_that_are_given_are_shown_without_reading_the_data(dictionary):
+    _, model, codes = dictionary
+    scores = collect(model, None, scores=codes).section("scores")
+    assert scores.axes == ("Atoms used", "Length of what they stand for")
+    np.testing.assert_allclose(scores.columns[1], np.linalg.norm(codes @ model.components_, axis=1))
+
+
+def test_atoms_as_images(dictionary):
+    """Grey: 0 is the middle, the largest magnitude an end; coloured: from the least to the largest."""
+    X, model, codes = dictionary
+    order = np.argsort(-(codes != 0).sum(axis=0), kind="stable")
+    D = model.components_[order]
+    grey = collect(model, X, image_shape=(3, 4)).section("atoms")
+    assert grey.shape == (3, 4)
+    assert grey.values.dtype == np.uint8
+    np.testing.assert_allclose(grey.values, 127.5 + 127.5 * D / np.abs(D).max(axis=1, keepdims=True), atol=0.51)
+    coloured = collect(model, X, image_shape=(2, 2, 3)).section("atoms").values
+    assert (coloured.min(axis=1) == 0).all()
+    assert (coloured.max(axis=1) == 255).all()
+    for shape in ((3, 3), (12,), (2, 3, 2), (1, 2, 2, 3)):
+        with pytest.raises(ValueError, match="image_shape must be"):
+            collect(model, X, image_shape=shape)
+
+
+def test_components_of_any_model_as_images():
+    X = normal(50, 6)
+    section = collect(PCA(3).fit(X), X, image_shape=(2, 3)).section("loadings")
+    assert section.values.shape == (3, 6)
+    assert section.components[0].startswith("Component 1 (")
+
+
+def test_many_atoms_and_features_are_bounded():
+    """The largest of neighbours stands for them; so many numbers, and no more."""
+    from princomp.estimators.description import Atoms
+    from princomp.report.collect import _atoms
+
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(ATOMS + 9, 5 * PLACES))
+    weights[:, 7] = 100.0
+    names = tuple(map(str, range(len(weights))))
+    found = _atoms(Atoms("atoms", "Atoms", "", tuple(map(str, range(5 * PLACES))), weights, names, names), None)
+    assert found.values.shape == (NUMBERS // PLACES, PLACES)
+    assert found.left_out == len(weights) - NUMBERS // PLACES
+    assert found.features[1] == "7"
+    assert (found.values[:, 1] == 100.0).all()
+
+
+def test_codes_that_are_all_zero_are_said_to_be():
+    X = normal(30, 4)
+    content = collect(DictionaryLearning(3, alpha=1e6, max_iter=1, random_state=0).fit(X), X)
+    assert "No sample takes any atom" in content.summary
+    assert any("make alpha smaller" in note for note in content.notes)
+
+
+def test_the_page_of_a_dictionary(dictionary, tmp_path):
+    X, model, _ = dictionary
+    source = report.write(model, X, tmp_path / "page.html", image_shape=(3, 4)).read_text(encoding="utf-8")
+    page = Page(source)
+    assert page.sections["atoms"]["kind"] == "atoms"
+    assert page.sections["objective"]["kind"] == "curve"
+    assert len(unpack(page.sections["atoms"]["values"][0])) == 12
+    assert set(page.data["files"]) == {"use.csv", "objective.csv"}
+    text = " ".join(" ".join(page.texts).split())
+    assert "Dictionaries have many local optima" in text
+    assert "Codes were found greedily" in text

@@ -21,6 +21,7 @@ NAMES = (
     "cardinality_search",
     "regression_descent",
     "coding_entries",
+    "coding_nested",
     "learning_sums",
     "coding_pursuit",
     "ksvd_pairs",

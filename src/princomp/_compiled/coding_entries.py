@@ -107,16 +107,16 @@ def _descend(gram: Array, c: Array, square: float, price: Price, a: Array, tol: 
 
 
 @compiled_or_itself
-def entry_codes(grams: Array, correlations: Array, squares: Array, price: Price, codes: Array, tol: float) -> Array:
-    """Improve codes (m, K) in place, row by row; return which of them cannot be improved, to ``tol``."""
-    settled = np.zeros(len(codes), dtype=np.bool_)
+def entry_codes(
+    grams: Array, correlations: Array, squares: Array, price: Price, codes: Array, settled: Array, tol: float
+) -> None:
+    """Improve codes (m, K) in place, row by row; ``settled`` (m,) says which cannot be improved, to ``tol``."""
     for i in range(len(codes)):
         own = grams[i if len(grams) > 1 else 0]
         settled[i] = _descend(own, correlations[i], squares[i], price, codes[i], tol)
-    return settled
 
 
 def warm_up() -> None:
     """Compile."""
     price: Any = Price(0.1, 0.5, False)
-    entry_codes(np.eye(2)[None], np.ones((1, 2)), np.ones(1), price, np.zeros((1, 2)), 1e-6)
+    entry_codes(np.eye(2)[None], np.ones((1, 2)), np.ones(1), price, np.zeros((1, 2)), np.zeros(1, dtype=bool), 1e-6)

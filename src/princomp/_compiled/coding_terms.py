@@ -4,6 +4,10 @@ from typing import NamedTuple
 
 from princomp._typing import Array
 
+# Where |x|^2 is so small that a gap has no digits, violations are measured instead, relative to the limits.
+VANISHING = 1e-290
+SLACK = 1e-9
+
 
 class Terms(NamedTuple):
     """Limits of slopes, how violations of them are measured, and how small they, or the gap, have to be.
@@ -24,4 +28,14 @@ class Price(NamedTuple):
 
     alpha: float
     power: float
+    nonnegative: bool
+
+
+class Nest(NamedTuple):
+    """Groups of atoms of which any two are nested or do not meet, each after those inside it: sum_g bound_g |a_g|."""
+
+    members: Array  # (M,) atoms of all groups, group after group
+    first: Array  # (G + 1,) where each group begins
+    bounds: Array  # (G,) alpha times the weights
+    owner: Array  # (K,) the heaviest group that an atom is in
     nonnegative: bool

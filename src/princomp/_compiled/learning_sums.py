@@ -1,14 +1,16 @@
 """Sums over sparse codes, and sweeps over atoms, for dictionary learning.
 
 A = sum a a' and B = sum a x' from codes of few nonzeros cost their number times what they are multiplied with, where a
-product of dense matrices costs all atoms. Twins: `princomp.solvers.learning_statistics.sums_of_dense` and
-`princomp.solvers.learning_atoms.sweep_one_by_one`.
+product of dense matrices costs all atoms. Twins: `princomp.solvers.learning_statistics.sums_of_dense`,
+`princomp.solvers.learning_cells.sums_of_dense_cells` and `princomp.solvers.learning_atoms.sweep_one_by_one`.
 """
 
 import numpy as np
 
 from princomp._compiled import compiled
 from princomp._typing import Array
+
+Sums = tuple[Array, Array, Array]
 
 WORK = 2e8  # multiplications in a call, at the most: a call cannot be interrupted
 
@@ -33,7 +35,7 @@ def _add(
         E[i] += error
 
 
-def add_codes(codes: tuple[Array, Array, Array], X: Array, gram: Array, correlations: Array, sums: tuple) -> None:
+def add_codes(codes: tuple[Array, Array, Array], X: Array, gram: Array, correlations: Array, sums: Sums) -> None:
     """Add a a' and a x' of each row into A (K, K) and B (K, p), and a G a' - 2 a.c into the errors (m,).
 
     ``codes`` are indptr, indices and data of a CSR array, ``sums`` are A, B and the errors.
@@ -46,6 +48,30 @@ def add_codes(codes: tuple[Array, Array, Array], X: Array, gram: Array, correlat
     for begin in range(0, len(errors), rows):
         here = slice(begin, begin + rows)
         _add(indptr[begin : begin + rows + 1], indices, data, X[here], gram, correlations[here], A, B, errors[here])
+
+
+@compiled
+def _add_cells(indptr: Array, indices: Array, data: Array, X: Array, omega: Array, A: Array, B: Array) -> None:
+    for i in range(len(indptr) - 1):
+        first, last = indptr[i], indptr[i + 1]
+        for s in range(first, last):
+            k, a = indices[s], data[s]
+            for j in range(X.shape[1]):
+                B[k, j] += a * omega[i, j] * X[i, j]
+            for t in range(first, last):
+                both = a * data[t]
+                for j in range(X.shape[1]):
+                    A[k, indices[t], j] += both * omega[i, j]
+
+
+def add_cells(codes: tuple[Array, Array, Array], X: Array, omega: Array, A: Array, B: Array) -> None:
+    """Add a a' omega and a x' omega of each row into A (K, K, p) and B (K, p), omega (m, p) the weights of cells."""
+    indptr, indices, data = codes
+    each = max(len(data) / max(len(X), 1), 1.0)
+    rows = max(int(WORK / (each**2 * X.shape[1])), 1)
+    for begin in range(0, len(X), rows):
+        here = slice(begin, begin + rows)
+        _add_cells(indptr[begin : begin + rows + 1], indices, data, X[here], omega[here], A, B)
 
 
 @compiled
@@ -91,4 +117,5 @@ def warm_up() -> None:
     codes = (np.array([0, 1], np.int32), np.zeros(1, np.int32), np.ones(1))
     one = np.ones((1, 1))
     add_codes(codes, one, one, one, (one.copy(), one.copy(), np.ones(1)))
+    add_cells(codes, one, one, np.ones((1, 1, 1)), one.copy())
     sweep(one.copy(), one, one, 0.0, nonnegative=False, sphere=False)

@@ -6,6 +6,7 @@ from princomp.certificates.constrained import constrained_stationarity
 from princomp.certificates.dictionary import dictionary_kkt, slope_scale
 from princomp.certificates.left_out import LeftOut, left_out_of_matrix, left_out_of_values, probe
 from princomp.certificates.nonnegative import nonnegative_value
+from princomp.certificates.penalised_coding import penalty_gaps, penalty_steps
 from princomp.certificates.principal import (
     Images,
     and_dominance,
@@ -47,6 +48,8 @@ __all__ = [
     "left_out_of_matrix",
     "left_out_of_values",
     "nonnegative_value",
+    "penalty_gaps",
+    "penalty_steps",
     "principal_components",
     "probe",
     "reconstruction_steps",

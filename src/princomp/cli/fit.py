@@ -251,7 +251,14 @@ def score_columns(rows: Any, scores: Scores) -> dict[str, Any]:
     columns = sample_column(rows)
     for name, values in rows.labels.items():
         columns[f"{name} (label)" if name in ("sample", *scores.columns) else name] = values
+    if scores.rows is not None:  # the lines of a sample have its name and labels
+        columns = {name: _at(values, scores.rows) for name, values in columns.items()}
     return columns | dict(scores.columns)
+
+
+def _at(values: Any, rows: Any) -> Any:
+    """Return the value of each of these rows, as an array if it was one."""
+    return values[rows] if hasattr(values, "dtype") else [values[i] for i in rows]
 
 
 def _write(
@@ -262,10 +269,10 @@ def _write(
 
     save(estimator, place.path("model.princomp"))
     if found.loadings:
-        with place.path("loadings.csv").open("wb") as file:
+        with place.path(found.loadings_file).open("wb") as file:
             write_table(file, found.loadings, raw=options["raw_csv"])
     kind = options["scores"]
-    with place.path(f"scores.{kind}").open("wb") as file:
+    with place.path(f"{scores.file}.{kind}").open("wb") as file:
         write_table(file, score_columns(rows, scores), kind=kind, raw=options["raw_csv"])
     hidden = ("config", "force", "dry_run", "as_json")
     used = {name: value for name, value in options.items() if name not in hidden and value != ()}
@@ -284,6 +291,7 @@ def _write(
             scores=scores,
             notes=notes,
             source=options["data"],
+            image_shape=shared.as_shape(options["image_shape"]),
         )
 
 

@@ -49,6 +49,23 @@ class Components(click.ParamType):  # type: ignore[type-arg]
         return number
 
 
+class ImageShape(click.ParamType):  # type: ignore[type-arg]
+    """Height and width of an image, and 3 if it is coloured: 8x8, 8x12, 8x8x3."""
+
+    name = "shape"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text, checked: a configuration file holds it as it is."""
+        if re.fullmatch(r"[1-9]\d{0,4}x[1-9]\d{0,4}(x3)?", str(value)) is None:
+            self.fail(f"{printable(value)!r} is not a shape. Write for example 8x8, or 8x8x3 for colours.", param, ctx)
+        return str(value)
+
+
+def as_shape(text: str | None) -> tuple[int, ...] | None:
+    """Return the shape of an image that `ImageShape` let through."""
+    return None if text is None else tuple(int(side) for side in text.split("x"))
+
+
 def read_config(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
     """Take a TOML file's values as defaults: what is written on the command line wins."""
     if path is None:

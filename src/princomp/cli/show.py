@@ -48,7 +48,10 @@ def _largest(loadings: Loadings, most: int) -> list[str]:
     """Return a heading and the features that weigh most in each of the first components, padded."""
     import numpy as np
 
-    texts = [f"largest {loadings.title[0].lower()}{loadings.title[1:]}"]
+    from princomp.estimators.description import Atoms
+
+    title = "Weights" if isinstance(loadings, Atoms) else loadings.title
+    texts = [f"largest {title[0].lower()}{title[1:]}"]
     for weights in np.asarray(loadings.weights[:most], float):
         largest = [i for i in np.argsort(-np.abs(weights), kind="stable")[:3] if weights[i]]
         texts.append(", ".join(f"{shown(loadings.features[i], 24)} {weights[i]:+.2f}" for i in largest) or "none")

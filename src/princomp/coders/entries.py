@@ -39,4 +39,6 @@ def descend(
     codes = np.zeros(correlations.shape) if start is None else np.array(start, dtype=np.float64, order="C")
     if price.nonnegative:
         np.maximum(codes, 0.0, out=codes)
-    return codes, entry_codes(*given, price, codes, tol)
+    settled = np.zeros(len(codes), dtype=bool)
+    entry_codes(*given, price, codes, settled, tol)
+    return codes, settled

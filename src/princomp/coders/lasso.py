@@ -6,9 +6,9 @@ An atom whose slope exceeds its limit, |d_k.r| > alpha w_k, enters. Its code mov
 that their slopes stay at their limits, and those that get to 0 on the way leave. Each entry is exact (the inverse of
 the Gram matrix of the support is kept up to date) and lowers the objective, so no support comes twice. It ends when
 the duality gap (see `princomp.certificates.coding_gaps`) is below ``tol`` times 1/2 |x|^2. Where some atom has no
-limit (alpha = 0 or a weight of 0) there is no finite gap; then no slope may exceed its limit by more than ``tol |d_k|
-|x|``. What rounding keeps from getting there (supports that are nearly dependent) is left to coordinate descent, and
-warned of if that fails too.
+limit (alpha = 0 or a weight of 0) there is no finite gap; then no slope may exceed its limit by more than ``tol
+sqrt(|d_k|^2 + l2) |x|``. What rounding keeps from getting there (supports that are nearly dependent) is left to
+coordinate descent, and warned of if that fails too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from princomp._compiled import loops
-from princomp._compiled.coding_terms import Terms
+from princomp._compiled.coding_terms import SLACK, VANISHING, Terms
 from princomp._typing import Array
 from princomp._warn import warn
 
@@ -77,21 +77,14 @@ class Lasso:
         import scipy.sparse as sp
 
         m, K = correlations.shape
-        gram, correlations64 = (np.ascontiguousarray(part, dtype=np.float64) for part in (gram, correlations))
+        gram, slopes, squares = (np.ascontiguousarray(part, np.float64) for part in (gram, correlations, squares))
         if self.l2:  # of the augmented problem, rows (x, 0) and atoms (d_k, sqrt(l2) e_k)
             gram = gram.copy()
             gram[:, np.arange(K), np.arange(K)] += self.l2
         begins, atoms = np.zeros(m + 1, np.int32), np.zeros(0, np.int32)
         if start is not None:
             begins, atoms = (part.astype(np.int32, copy=False) for part in (start.indptr, start.indices))
-        given = (
-            gram,
-            correlations64,
-            np.ascontiguousarray(squares, dtype=np.float64),
-            self._terms(gram),
-            begins,
-            atoms,
-        )
+        given = (gram, slopes, squares, self._terms(gram), begins, atoms)
         compiled = loops("coding_lasso")
         data, indices, indptr, settled = slow_codes(*given) if compiled is None else compiled.lasso_codes(*given)
         if not settled.all():
@@ -174,7 +167,10 @@ def _enter(G: Array, code: Array, k: int, slope: float, terms: Terms) -> bool:
         step = float(steps[first]) if leaves else step
         if np.isinf(step):  # only rounding can say that an atom of the span would help
             return bool(code[k])
-        code[support] -= sign * step * along
+        moved = code[support] - sign * step * along
+        code[support] = np.where(
+            limited & (moved * code[support] < 0), 0.0, moved
+        )  # two at 0 at once, but for rounding
         code[k] += sign * step
         if not leaves:
             return True
@@ -199,9 +195,10 @@ def _descend(G: Array, code: Array, c: Array, square: float, terms: Terms) -> bo
 def _small(code: Array, slopes: Array, violations: Array, c: Array, square: float, terms: Terms) -> bool:
     """Say whether the duality gap, or the largest violation, is small enough."""
     top = max(float(violations.max(initial=0.0)), 0.0)
-    if not terms.by_gap:
+    if not terms.by_gap or square < VANISHING:
         off = np.abs(slopes - np.sign(code) * terms.limits) * terms.factors
-        return bool(max(top, off[code != 0].max(initial=0.0)) <= terms.tol * np.sqrt(square))
+        enough = SLACK if terms.by_gap else terms.tol * np.sqrt(square)
+        return bool(max(top, off[code != 0].max(initial=0.0)) <= enough)
     scale, inside = 1.0 / (1.0 + top), code @ slopes
     left = max(square - code @ c - inside, 0.0)
     gap = (1.0 - scale) ** 2 * left + 2.0 * (terms.limits @ np.abs(code) - scale * inside)

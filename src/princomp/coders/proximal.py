@@ -29,7 +29,7 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp._warn import warn
-from princomp.coders import entries
+from princomp.coders import entries, nested
 from princomp.penalties import Penalty, column_values, is_convex, is_penalty
 
 TILE = 1 << 17  # numbers in an array of codes: 1 MB, so that the dozen arrays of a step stay in the cache
@@ -109,6 +109,9 @@ class Proximal:
         tol, price = max(self.tol, FINEST), entries.price_of(self.penalty)
         if price is not None:
             return entries.descend(price, gram, correlations, squares, start, tol)
+        nest = nested.nest_of(self.penalty, correlations.shape[1])
+        if nest is not None:
+            return nested.search(nest, gram, correlations, squares, start, tol)
         work = _Columns(self.penalty, gram, correlations, squares, None if start is None else start.T)
         codes, settled = work.minimise(tol, self.max_iter)
         return np.ascontiguousarray(codes.T), settled

@@ -79,6 +79,16 @@ class Loadings:
 
 
 @dataclass(frozen=True)
+class Curve(Table):
+    """A table of which a page draws one column as a line, over the first one: how something went on."""
+
+
+@dataclass(frozen=True)
+class Atoms(Loadings):
+    """Weights of features in so many components that a page draws them small, side by side: as lines, or as images."""
+
+
+@dataclass(frozen=True)
 class Groups:
     """Samples that are shown apart, since scores in different groups cannot be compared."""
 
@@ -96,6 +106,9 @@ class Scores:
     values: Array  # (n, axes)
     text: str = SAMPLES_LIE
     groups: Groups | None = None
+    title: str = "Scores"
+    file: str = "scores"  # its name, without the ending
+    rows: Array | None = None  # which sample each line of the file is about, if there is not one line for each
 
 
 @dataclass(frozen=True)
@@ -135,6 +148,7 @@ class Description:
     sections: tuple[Table | Loadings | Literal["scores"], ...] = ("scores",)  # of a page, in order
     lines: tuple[Column, ...] = ()  # a table of few characters; its rows are those of all `Loadings` in ``sections``
     loadings: Mapping[str, Any] = field(default_factory=dict)  # columns of a file
+    loadings_file: str = "loadings.csv"
 
 
 class Described:

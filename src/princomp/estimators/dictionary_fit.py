@@ -15,28 +15,48 @@ from princomp.certificates import coding_gaps
 from princomp.coders.base import Coder
 from princomp.coders.blocks import code_block
 from princomp.coders.lasso import Lasso
-from princomp.data import Rows, statistics
+from princomp.data import Centered, Rows, budget, statistics
 from princomp.estimators.checks import check_values
+from princomp.losses import Squared, as_loss
 from princomp.progress import Tell
 from princomp.result import Result, State, Status, Value, run, warn
-from princomp.solvers.learning_atoms import Atoms
+from princomp.solvers.learning_atoms import Atoms, improved
 from princomp.solvers.learning_batch import batch
+from princomp.solvers.learning_coded import Coded, Task
 from princomp.solvers.learning_ksvd import ksvd
 from princomp.solvers.learning_online import online
 from princomp.solvers.learning_rows import Batches
 from princomp.solvers.learning_start import start
 from princomp.solvers.learning_state import residual, together
-from princomp.solvers.learning_statistics import Coded, Task, code_all
+from princomp.solvers.learning_statistics import code_all, code_rows
 from princomp.solvers.learning_statistics import code_block as code_and_sum
 from princomp.solvers.signs import signs
 
-KEPT = ("D", "A", "B", "count", "squares", "errors", "penalties", "used", "step", "replaced")  # of a solver's value
+KEPT = (
+    "D",
+    "A",
+    "B",
+    "count",
+    "squares",
+    "errors",
+    "penalties",
+    "offset",
+    "used",
+    "step",
+    "replaced",
+    "seen",
+    "unit",
+    "pull",
+)  # of a solver's value
 KEPT_TOO = ("worst_", "epoch_")
 ROWS_SEEN = 200_000  # by "online", as a rule
 ITERATIONS = {"batch": 200, "ksvd": 50}
 EPOCHS = (2, 30)
+SAMPLE, TURNS = 1000, 10  # rows and turns, for the size of errors
+COPIES = 5  # of the statistics, at a time
+SMOOTHED = 30.0  # for "l1", of the size of a cell: errors below 3 % of it count by their squares
 GREEDY_ON_WORKERS = (
-    'method="batch" with a greedy coder keeps every row\'s code, which rows that live on workers have no place for. Use '
+    'method="batch" with a greedy coder, or a loss, keeps the code of every row, for which workers have no place. Use '
     'method="ksvd" or "online", or load the data into memory.'
 )
 
@@ -57,6 +77,7 @@ class Question:
     tol: float
     max_iter: int | None
     max_seconds: float | None
+    loss: Any = "l2"
     names: Any = None
 
     def iterations(self, n: int) -> int:
@@ -77,52 +98,130 @@ class Learnt:
 def learn(rows: Rows, asked: Question, drive: Callable[..., Result], tell: Tell, rng: np.random.Generator) -> Learnt:
     """Return what was found, measured on the data."""
     rows = statistics.here(rows)
-    n = rows.shape[0]
-    if asked.method == "batch" and not asked.coder.optimal and not rows.local:
-        raise ValueError(GREEDY_ON_WORKERS)
+    missing = survey(rows, asked.names)
     D = first_atoms(rows, asked, rng)
-    seed = int(rng.integers(2**31))
-    most = asked.iterations(n)
+    first = {"D": D, "seed": np.array(int(rng.integers(2**31))), "unit": np.array(unit_of_errors(rows, asked, D))}
+    posed(rows, asked, first, missing)  # complains before there is anything to wait for
+    most = asked.iterations(rows.shape[0])
     begin = time.monotonic()
-    ends = partial(_tell, tell, begin, asked.max_seconds)
     result = drive(
-        lambda value: solver(value, rows, asked, int(value["seed"])),
-        {"D": D, "seed": np.array(seed)},
+        lambda value: solver(value, rows, asked, posed(rows, asked, value, missing)),
+        first,
         max_iter=most,
-        callback=ends,
+        callback=partial(_tell, tell, begin, asked.max_seconds),
         warns=False,
     )
     late = asked.max_seconds is not None and time.monotonic() - begin >= asked.max_seconds
-    found = concluded(rows, asked, result, most, late=late)
+    found = concluded(rows, asked, posed(rows, asked, result.value, missing), result, most, late=late)
     return found if asked.D is not None else replace(found, result=with_signs(found.result, asked))
 
 
 def go_on(rows: Rows, asked: Question, before: Result | None, tell: Tell, rng: np.random.Generator) -> Learnt:
     """Return what was found after these rows, too, that is, after their mini-batches in their order."""
     rows = statistics.here(rows)
-    value = dict(before.value) if before is not None else {"D": first_atoms(rows, asked, rng)}
-    batches = Batches(rows, asked.batch_size, None)
-    how = {"forgetting": asked.forgetting, "replace": asked.replace}
-    steps = partial(online, batches=batches, coder=asked.coder, atoms=asked.atoms, **how)
-    result = run(steps, value, tol=0.0, max_iter=1, callback=tell, warns=False)
+    missing = survey(rows, asked.names)
+    if before is None:
+        D = first_atoms(rows, asked, rng)
+        value: Value = {"D": D, "unit": np.array(unit_of_errors(rows, asked, D))}
+    else:
+        value = before.value
+        missing = missing or value["A"].ndim == 3
+    task = posed(rows, asked, value, missing)
+    if before is not None and task.by_cell and value["A"].ndim == 2:  # rows so far lacked nothing
+        value = {**value, "A": np.repeat(value["A"][:, :, None], rows.shape[1], axis=2)}
+    result = run(
+        partial(solver, rows=rows, asked=asked, task=task), value, tol=0.0, max_iter=1, callback=tell, warns=False
+    )
     result = replace(result, certificate=replace(result.certificate, tol=asked.tol))
-    found = concluded(rows, asked, result, 1, late=False)
+    found = concluded(rows, asked, task, result, 1, late=False)
     calls = 1 + (0 if before is None else before.n_iter)
     return replace(found, result=replace(found.result, n_iter=calls).after(before))
 
 
-def solver(value: Value, rows: Rows, asked: Question, seed: int) -> Iterator[State]:
-    """Return the states of the method that is asked for; each holds the seed, too."""
-    coder, atoms = asked.coder, asked.atoms
+def solver(value: Value, rows: Rows, asked: Question, task: Task) -> Iterator[State]:
+    """Return the states of the method that is asked for; each holds what was drawn and measured at the start, too."""
+    atoms = asked.atoms
+    kept = {name: value[name] for name in ("seed", "unit") if name in value}
     if asked.method == "batch":
-        states = batch(value, rows, coder, atoms, replace=asked.replace)
+        states = batch(value, rows, task, atoms, replace=asked.replace)
     elif asked.method == "ksvd":
-        states = ksvd(value, rows, coder, atoms, replace=asked.replace)
+        states = ksvd(value, rows, task, atoms, replace=asked.replace)
     else:
-        batches = Batches(rows, asked.batch_size, seed)
-        states = online(value, batches, coder, atoms, forgetting=asked.forgetting, replace=asked.replace)
+        batches = Batches(rows, asked.batch_size, int(value["seed"]) if "seed" in value else None)
+        states = online(value, batches, task, atoms, forgetting=asked.forgetting, replace=asked.replace)
     for state in states:
-        yield replace(state, value={**state.value, "seed": np.array(seed)})
+        yield replace(state, value={**state.value, **kept})
+
+
+def posed(rows: Rows, asked: Question, value: Value, missing: bool) -> Task:
+    """Return how rows are coded; complain about what cannot be done with them."""
+    loss = as_loss(asked.loss, float(value["unit"]))
+    by_cell = missing or not isinstance(loss, Squared)
+    K, p = value["D"].shape
+    if by_cell:
+        if asked.exact:
+            raise ValueError('update="exact" is for complete data and loss="l2". Use update="approximate".')
+        budget.require(
+            COPIES * 8.0 * p * K * K,
+            f"Learning {K} atoms of {p} columns where cells are missing, or with a loss,",
+            "Take fewer atoms, or fill missing cells first.",
+        )
+    task = Task(value["D"], asked.coder, by_cell=by_cell, loss=None if isinstance(loss, Squared) else loss)
+    if asked.method == "batch" and not task.optimal and not rows.local:
+        raise ValueError(GREEDY_ON_WORKERS)
+    return task
+
+
+def survey(rows: Rows, names: Any) -> bool:
+    """Tell whether cells are missing; complain about infinite ones, and about squares that are out of range."""
+    squares = float(rows.reduce(_squares))
+    if np.isfinite(squares):
+        return False
+    check_values(rows, names, center=False, missing=True)
+    squares, missing = rows.reduce(_squares_of_what_is_there)
+    if not np.isfinite(squares):
+        raise ValueError("Squares of X are out of the range of float64. Divide X, alpha and error by a constant.")
+    return bool(missing)
+
+
+def _squares(block: Any, rows: slice) -> Array:
+    cells = block if isinstance(block, np.ndarray) else block.data[None]
+    return np.asarray(np.einsum("ij,ij->", cells, cells, dtype=np.float64, casting="unsafe"))
+
+
+def _squares_of_what_is_there(block: Any, rows: slice) -> tuple[Array, Array]:
+    cells = np.asarray(block if isinstance(block, np.ndarray) else block.data, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        return np.asarray(np.nansum(np.square(cells))), np.asarray(np.isnan(cells).sum())
+
+
+def unit_of_errors(rows: Rows, asked: Question, D: Array) -> float:
+    """Return the size of a cell's error, for a loss given by its name: of some rows, after a few turns of learning.
+
+    It is 1.4826 times the median of what codes leave, the sd of normal errors, which wild cells do not rule. Each turn
+    has the loss that the last one's errors ask for: those of the first atoms are too large by far. Absolute errors
+    would leave most cells without any, and atoms could hardly move: for them it goes by the cells themselves.
+    """
+    if not isinstance(asked.loss, str) or isinstance(as_loss(asked.loss), Squared):
+        return 1.0
+    some = np.unique(np.linspace(0, rows.shape[0] - 1, SAMPLE).astype(int))
+    X = statistics.take(Centered(rows), some)
+    unit = _median_size(X)
+    if asked.loss == "l1":
+        return SMOOTHED * unit
+    for _ in range(TURNS):
+        task = Task(D, asked.coder, by_cell=True, loss=as_loss(asked.loss, unit), keep=True)
+        coded = code_rows(X, np.arange(len(X)), task)
+        unit = _median_size(X - together(coded.codes) @ D) or unit
+        D = improved(D, coded.A / coded.count, coded.B / coded.count, asked.atoms)
+    return unit
+
+
+def _median_size(cells: Array) -> float:
+    """Return 1.4826 times the median of |cells| that are there, of those that are not 0 if most are; or else 1."""
+    size = np.abs(cells[~np.isnan(cells)])
+    middle = float(np.median(size)) if len(size) else 0.0
+    return 1.4826 * middle or float(size[size > 0].mean() if (size > 0).any() else 1.0)
 
 
 def _tell(tell: Tell, begin: float, seconds: float | None, state: State) -> bool:
@@ -134,21 +233,19 @@ def _tell(tell: Tell, begin: float, seconds: float | None, state: State) -> bool
 def first_atoms(rows: Rows, asked: Question, rng: np.random.Generator) -> Array:
     """Return the atoms to begin with: those given, brought to where they may be, or rows."""
     if asked.D is None:
-        return start(rows, asked.K, asked.atoms, rng)
+        tame = not isinstance(as_loss(asked.loss), Squared)
+        return start(rows, asked.K, asked.atoms, rng, tame=tame)
     return asked.atoms.allowed(asked.D)
 
 
 # After the solver
 
 
-def concluded(rows: Rows, asked: Question, result: Result, most: int, *, late: bool) -> Learnt:
+def concluded(rows: Rows, asked: Question, task: Task, result: Result, most: int, *, late: bool) -> Learnt:
     """Return the result as measured on the data, with what its end means for this method."""
     D = result.value["D"]
-    coded, gap = measure(rows, asked, D)
+    coded, gap = measure(rows, replace(task, D=D))
     objective = coded.objective + asked.atoms.value(D)
-    if not (np.isfinite(objective) and np.isfinite(D).all()):
-        check_values(rows, asked.names, missing=True)
-        raise ValueError("Squares of X are out of the range of float64. Divide X, alpha and error by a constant.")
     slope = residual(D, coded, asked.atoms)
     details = {"objective": objective} | ({} if gap is None else {"coding gap": gap})
     certificate = replace(result.certificate, residual=slope, details=details)
@@ -178,10 +275,9 @@ def _status(before: Status, asked: Question, slope: float, holds: bool, most: in
     return before
 
 
-def measure(rows: Rows, asked: Question, D: Array) -> tuple[Coded, float | None]:
+def measure(rows: Rows, task: Task) -> tuple[Coded, float | None]:
     """Code all rows once more; return the sums, and the largest duality gap of a code where there is one."""
-    task = Task(D, asked.coder)
-    if not isinstance(asked.coder, Lasso):
+    if task.by_cell or not isinstance(task.coder, Lasso):
         return code_all(rows, task), None
     found, gap = rows.reduce(_measured, replace(task, keep=True), combine=_merge_measured)
     return found, float(gap)
@@ -199,12 +295,11 @@ def _merge_measured(total: Any, part: Any) -> Any:
     return total[0].and_of(part[0]), max(total[1], part[1])
 
 
-def mean_objective(rows: Rows, asked: Question, D: Array) -> float:
+def mean_objective(rows: Rows, asked: Question, D: Array, unit: float) -> float:
     """Return the mean over rows of the objective, and what a penalty of atoms adds."""
-    objective = code_all(rows, Task(D, asked.coder)).objective
-    if not np.isfinite(objective):
-        check_values(rows, asked.names, missing=True)
-    return objective + asked.atoms.value(D)
+    missing = survey(rows, asked.names)
+    task = posed(rows, replace(asked, method="online", exact=False), {"D": D, "unit": np.array(unit)}, missing)
+    return code_all(rows, task).objective + asked.atoms.value(D)
 
 
 def with_signs(result: Result, asked: Question) -> Result:
@@ -214,18 +309,18 @@ def with_signs(result: Result, asked: Question) -> Result:
     D = result.value["D"]
     sign = signs(D.T)
     value = dict(result.value) | {"D": sign[:, None] * D, "B": sign[:, None] * result.value["B"]}
-    value["A"] = sign[:, None] * result.value["A"] * sign
+    A = result.value["A"]
+    value["A"] = A * np.outer(sign, sign).reshape(len(D), len(D), *(1,) * (A.ndim - 2))
     return replace(result, value=value)
 
 
 # Codes
 
 
-def coded_rows(rows: Rows, D: Array, coder: Coder, *, sparse: bool, names: Any) -> Any:
+def coded_rows(rows: Rows, D: Array, coder: Coder, loss: Any, *, sparse: bool) -> Any:
     """Return the codes of rows, dense or CSR, in their own kind."""
-    gram = (D @ D.T)[None]
-    how = (D, gram, coder, None, rows.dtype)
-    outputs = {"width": len(D), "dtype": rows.dtype}
+    how = (D, (D @ D.T)[None], coder, None, rows.dtype, None if isinstance(loss, Squared) else loss)
+    outputs: dict[str, Any] = {"width": len(D), "dtype": rows.dtype}
     return rows.map(code_block, *how, **outputs, sparse=True) if sparse else rows.map(_dense_codes, *how, **outputs)
 
 

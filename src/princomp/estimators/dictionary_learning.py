@@ -17,7 +17,10 @@ from princomp.coders.choice import as_coder
 from princomp.data import Rows, as_rows
 from princomp.estimators.base import Estimator
 from princomp.estimators.checks import check_choice, check_count, count_components
+from princomp.estimators.description import Description, Scores
+from princomp.estimators.dictionary_description import describe_dictionary, scores_of_codes, squares_left
 from princomp.estimators.dictionary_fit import Learnt, Question, coded_rows, go_on, learn, mean_objective
+from princomp.losses import as_loss
 from princomp.progress import Tell
 from princomp.result import State
 from princomp.solvers.learning_atoms import Atoms
@@ -28,8 +31,8 @@ METHODS = ("online", "batch", "ksvd")
 class DictionaryLearning(Estimator):
     r"""Learn atoms such that each row is nearly a combination of few of them.
 
-    With atoms :math:`d_1, \dots, d_K`, the rows of D, and a code :math:`a` for each row :math:`x`, it minimises the mean
-    over rows of
+    With atoms :math:`d_1, \dots, d_K`, the rows of D, and a code :math:`a` for each row :math:`x`, it minimises the
+    mean over rows of
 
     .. math:: \tfrac12 \|x - a D\|^2 + h(a), \quad \|d_k\| \le 1,
 
@@ -57,6 +60,10 @@ class DictionaryLearning(Estimator):
         The length of x - a D at which a code is good enough, in the units of X.
     selection : {"ols", "omp"}, default "ols"
         How the pursuit chooses the next atom: the one that lowers the error most, or the one most correlated with it.
+    loss : {"l2", "huber", "l1"} or Loss, default "l2"
+        How x - a D is measured: 1/2 sum_j rho(x_j - (a D)_j) with rho(r) = r^2 by default; "huber" and "l1" let wild
+        cells count by their size, not their square, and have a width that is taken from the errors of the first atoms;
+        or an object such as those in `princomp.losses`.
     constraint : {"ball", "sphere"} or Penalty, default "ball"
         Where atoms may be: of length at most 1, of length 1, or what an object such as those in `princomp.penalties`
         says: a set such as `princomp.penalties.L1Ball`, or a penalty of each atom that is added to the mean over rows.
@@ -101,10 +108,11 @@ class DictionaryLearning(Estimator):
     n_replaced_ : int
         How many atoms were replaced on the way.
     atom_counts_ : (K,) array of int
-        How many rows use each atom, when all are coded after the fit (`partial_fit`: those of the last call).
+        How many rows use each atom, when all are coded after the fit (`partial_fit`: those of the last call): over
+        ``n_coded_``, of how many rows, their sum is the mean number of nonzeros of a code.
     residual_share_ : float
         What codes leave of the rows: the sum of \|x - a D\|^2 over that of \|x\|^2.
-    n_components_, n_features_in_, n_samples_, n_iter_ : int
+    n_components_, n_features_in_, n_samples_, n_coded_, n_iter_ : int
         Counts.
     result_ : Result
         ``value`` ("D", and the statistics "A", "B" that `partial_fit` goes on with), ``objective`` (the mean over rows
@@ -131,6 +139,7 @@ class DictionaryLearning(Estimator):
         "atom_counts_": Numbers("k", NONNEGATIVE, dtypes="iu"),
         "residual_share_": Number(NONNEGATIVE),
         "n_samples_": Count(1),
+        "n_coded_": Count(1),
     }
     _missing_allowed = True
 
@@ -208,7 +217,7 @@ class DictionaryLearning(Estimator):
         self.components_ = D.astype(rows.dtype)
         self.n_components_ = len(D)
         self.n_replaced_ = int(result.value["replaced"])
-        self.n_samples_ = seen + rows.shape[0]
+        self.n_samples_, self.n_coded_ = seen + rows.shape[0], rows.shape[0]
         self._keep_result(result)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -265,6 +274,7 @@ class DictionaryLearning(Estimator):
             positive=self.positive_code,
         )
         self._transform_coder()
+        as_loss(self.loss)
         D = None if self.dict_init is None else self._given_atoms(rows.width)
         K = count_components(self.n_components, rows.width if D is None else len(D), of="", more=True)
         if D is not None and len(D) != K:
@@ -283,6 +293,7 @@ class DictionaryLearning(Estimator):
             tol=self.tol,
             max_iter=self.max_iter,
             max_seconds=self.max_seconds,
+            loss=self.loss,
             names=self._names,
         )
 
@@ -316,6 +327,17 @@ class DictionaryLearning(Estimator):
             raise ValueError("dict_init must be finite: it holds NaN or infinity.")
         return D
 
+    def _describe(self) -> Description:
+        return describe_dictionary(self)
+
+    def _describe_scores(self, X: Any, y: Any, values: Any) -> Scores:
+        D = self.components_.astype(np.float64)
+        if values is not None:
+            return scores_of_codes(values, D)
+        rows = self._open(X, reset=False)
+        codes = coded_rows(rows, D, self._transform_coder(), self._loss(), sparse=True)
+        return scores_of_codes(codes, D, rows.map(squares_left, codes, D, width=1, dtype=np.float64))
+
     # Using the fit
 
     def _transform_coder(self) -> Coder:
@@ -337,6 +359,10 @@ class DictionaryLearning(Estimator):
         except (TypeError, ValueError) as problem:
             raise type(problem)(f"For transform: {problem}") from None
 
+    def _loss(self) -> Any:
+        """Return the loss, in the units that the fit found."""
+        return as_loss(self.loss, float(self.result_.value["unit"]))
+
     def transform(self, X: Any) -> Any:
         """Return the codes of X.
 
@@ -352,7 +378,7 @@ class DictionaryLearning(Estimator):
         """
         rows = self._open(X, reset=False)
         D = self.components_.astype(np.float64)
-        return coded_rows(rows, D, self._transform_coder(), sparse=self.sparse_output, names=self._names)
+        return coded_rows(rows, D, self._transform_coder(), self._loss(), sparse=self.sparse_output)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the rows that codes stand for: codes times atoms.
@@ -389,7 +415,8 @@ class DictionaryLearning(Estimator):
         float
         """
         rows = self._open(X, reset=False)
-        return -mean_objective(rows, self._question(rows), self.components_.astype(np.float64))
+        unit = float(self.result_.value["unit"])
+        return -mean_objective(rows, self._question(rows), self.components_.astype(np.float64), unit)
 
 
 def _combined(block: Any, rows: slice, D: Array) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 from princomp._typing import Array
 from princomp.coders.blocks import code_block
 from princomp.coders.choice import as_coder
-from princomp.data import as_rows
+from princomp.data import Rows, as_rows
 from princomp.data.memory import checked
 from princomp.losses import Squared, as_loss
 
@@ -66,7 +66,7 @@ def sparse_encode(
         1; for others give an object. Codes are then local: no round of reweighting lowers the objective by more than
         1e-6 of it.
     start : (n, K) CSR array, optional
-        Codes to begin with; where codes are optimal, they make no difference but in time.
+        Codes to begin with; where codes are optimal, they make no difference but in time. Not for data on workers.
     tol : float, default 1e-6
         Bound on the duality gap of each row, relative to 1/2 |x|^2.
 
@@ -97,11 +97,19 @@ def sparse_encode(
         positive=positive,
         tol=tol,
     )
-    gram = (atoms @ atoms.T)[None]
+    with np.errstate(over="ignore"):
+        gram = (atoms @ atoms.T)[None]
     if not np.isfinite(gram).all():
         raise ValueError("The atoms are so long that their squares overflow. Divide the dictionary by a constant.")
     found = as_loss(loss)
-    how = (atoms, gram, coder, start, rows.dtype, None if isinstance(found, Squared) else found)
+    how = (
+        atoms,
+        gram,
+        coder,
+        _start(start, rows, len(atoms)),
+        rows.dtype,
+        None if isinstance(found, Squared) else found,
+    )
     return rows.map(code_block, *how, width=len(atoms), dtype=rows.dtype, sparse=True)
 
 
@@ -115,3 +123,17 @@ def as_atoms(dictionary: Any) -> Array:
     if not np.isfinite(atoms).all():
         raise ValueError("The dictionary contains NaN or infinity: replace those cells first.")
     return atoms
+
+
+def _start(start: Any, rows: Rows, K: int) -> Any:
+    """Return codes to start from, CSR; complain if they are none of these rows."""
+    if start is None:
+        return None
+    import scipy.sparse as sp
+
+    if not rows.local:
+        raise ValueError("start goes with data that are here, not with data on workers: leave it out.")
+    codes = sp.csr_array(start)
+    if codes.shape != (rows.shape[0], K):
+        raise ValueError(f"start must have the shape of the codes, {(rows.shape[0], K)}, got {codes.shape}.")
+    return codes

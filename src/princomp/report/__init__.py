@@ -28,6 +28,7 @@ def write(
     scores: Any = None,
     notes: Sequence[str] = (),
     source: Any = None,
+    image_shape: tuple[int, ...] | None = None,
 ) -> Path:
     """Write a report on a fitted estimator: variances, scores, loadings, certificate.
 
@@ -60,6 +61,9 @@ def write(
         Sentences for the reader, such as what was left out of the data.
     source : str or path, optional
         Where the data come from.
+    image_shape : (int, int) or (int, int, 3), optional
+        Where samples are images: their height and width, and 3 if they have colours. Components, or atoms, are then
+        drawn as images.
 
     Returns
     -------
@@ -93,6 +97,7 @@ def write(
         scores=scores,
         notes=notes,
         source=source,
+        image_shape=image_shape,
     )
     page = render(content).encode()
     with atomic_file(path) as file:

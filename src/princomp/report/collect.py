@@ -2,6 +2,7 @@
 
 import datetime
 import itertools
+import math
 import platform
 import re
 from collections import Counter
@@ -28,6 +29,9 @@ CELLS = 80  # each way
 PAIRS = 45  # of axes to count cells for: all of COMPONENTS, or fewer in each of several panels
 BARS = 15  # features shown for one component
 FEATURES = 60  # in the heat map
+ATOMS = 400  # side by side
+PLACES = 1000  # of a line over features
+NUMBERS = 300_000  # of all atoms together
 CATEGORIES = 12  # with a colour of their own
 LONGEST_SAMPLE = 40  # characters of a sample's name
 LONGEST = 120  # of any other
@@ -67,6 +71,7 @@ class Points:
     names: tuple[str, ...] | None
     labels: Labels | None
     panels: Groups | None  # samples that are drawn apart; those of no panel are not drawn
+    title: str = "Scores"
     name = "scores"
 
 
@@ -82,6 +87,7 @@ class Density:
     n_samples: int
     has_labels: bool
     panels: Groups | None
+    title: str = "Scores"
     name = "scores"
 
 
@@ -101,7 +107,23 @@ class Loadings:
     axis: str
 
 
-Section = Table | Points | Density | Loadings
+@dataclass(frozen=True)
+class Atoms:
+    """Components as small pictures side by side: images, or lines over the features."""
+
+    name: str
+    title: str
+    text: str
+    values: Array  # (atoms, places) of float32; of images uint8, the levels of their pixels
+    shape: tuple[int, ...] | None  # of an image
+    features: tuple[str, ...]  # by place; none of images
+    components: tuple[str, ...]
+    marks: tuple[str, ...]
+    axis: str
+    left_out: int  # atoms
+
+
+Section = Table | Points | Density | Loadings | Atoms
 
 
 @dataclass(frozen=True)
@@ -138,6 +160,7 @@ def collect(
     scores: Any = None,
     notes: Sequence[str] = (),
     source: Any = None,
+    image_shape: tuple[int, ...] | None = None,
 ) -> Content:
     r"""Return what a report on the estimator and X shows; parameters as in `princomp.report.write`.
 
@@ -162,7 +185,7 @@ def collect(
         sentences = tuple(shown(sentence, 1000) for sentence in said.assurance)
         certificate = Certificate(said.certificate.holds, shown(said.verdict, 1000), sentences)
     drawn = _scores(found, sample_names, labels, label_name)
-    sections = [drawn if part == "scores" else _cut(part) for part in said.sections]
+    sections = [drawn if part == "scores" else _cut(part, image_shape) for part in said.sections]
     return Content(
         title=shown(title, 200),
         method=said.model,
@@ -210,9 +233,10 @@ def _versions() -> tuple[tuple[str, str], ...]:
 # Numbers
 
 
-def _cut(part: Table | description.Loadings) -> Table | Loadings:
+def _cut(part: Table | description.Loadings, image_shape: tuple[int, ...] | None) -> Table | Loadings | Atoms:
     if not isinstance(part, Table):
-        return _loadings(part)
+        as_pictures = image_shape is not None or isinstance(part, description.Atoms)
+        return _atoms(part, image_shape) if as_pictures else _loadings(part)
     columns = tuple(replace(column, values=np.asarray(column.values)[:ROWS]) for column in part.columns)
     return replace(part, columns=columns, left_out=max(len(part.columns[0].values) - ROWS, 0))
 
@@ -244,6 +268,52 @@ def _loadings(found: description.Loadings) -> Loadings:
     )
 
 
+def _atoms(found: description.Loadings, shape: tuple[int, ...] | None) -> Atoms:
+    K, p = found.weights.shape
+    if shape is not None and (math.prod(shape) != p or len(shape) not in (2, 3) or shape[2:] not in ((), (3,))):
+        raise ValueError(
+            f"image_shape must be (height, width), or (height, width, 3) for colours, of {p} numbers; got {shape}."
+        )
+    text, places = found.text, np.arange(p)
+    weights = np.asarray(found.weights[: min(ATOMS, max(NUMBERS // min(p, PLACES if shape is None else p), 1))])
+    if shape is None and p > PLACES:
+        weights, places = _thinned(weights, PLACES)
+        text += (
+            f" Of {count(p)} features, {count(len(places))} are drawn: of neighbours the one with the largest value."
+        )
+    return Atoms(
+        found.name,
+        found.title,
+        text,
+        weights.astype(np.float32) if shape is None else _levels(weights, coloured=len(shape) == 3),
+        shape,
+        tuple(shown(found.features[j]) for j in places) if shape is None else (),
+        found.components[: len(weights)],
+        found.marks[: len(weights)],
+        found.axis,
+        K - len(weights),
+    )
+
+
+def _thinned(weights: Array, most: int) -> tuple[Array, Array]:
+    """Return the largest of each run of neighbours, over all atoms, so many in all, and where these are."""
+    largest = np.abs(weights).max(axis=0)
+    runs = np.array_split(np.arange(len(largest)), most)
+    places = np.array([run[np.argmax(largest[run])] for run in runs])
+    return weights[:, places], places
+
+
+def _levels(weights: Array, *, coloured: bool) -> Array:
+    """Return atoms as levels from 0 to 255. Grey: 0 is the middle; coloured: from the least to the largest value."""
+    if coloured:
+        low, high = weights.min(axis=1, keepdims=True), weights.max(axis=1, keepdims=True)
+        levels = (weights - low) / np.where(high > low, high - low, 1.0)
+    else:
+        largest = np.abs(weights).max(axis=1, keepdims=True)
+        levels = 0.5 + 0.5 * weights / np.where(largest > 0, largest, 1.0)
+    return np.round(255 * levels).astype(np.uint8)
+
+
 def _scores(
     found: Scores, sample_names: Iterable[Any] | None, labels: Any, label_name: str | None
 ) -> Points | Density | None:
@@ -263,12 +333,12 @@ def _scores(
     if found.groups is not None and len(found.groups.names) > CATEGORIES:
         text += f" Of {len(found.groups.names)} groups, the first {CATEGORIES} are shown."
     if n > POINTS:
-        return _density(text, columns, axes, panels, has_labels=labels is not None)
+        return replace(_density(text, columns, axes, panels, has_labels=labels is not None), title=found.title)
     colours = None if found.groups is None else _groups(found.groups)
     if values is not None:
         colours = _labels(values, shown(label_name or "label"))
     shortened = None if names is None else tuple(shown(name, LONGEST_SAMPLE) for name in names)
-    return Points(text, axes, columns, shortened, colours, panels)
+    return Points(text, axes, columns, shortened, colours, panels, found.title)
 
 
 def _panels(groups: Groups) -> Groups:

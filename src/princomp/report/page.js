@@ -151,6 +151,16 @@ show.chart = (name, { row, axis: height, share, bars, line, between }) => {
   };
 };
 
+show.curve = (name, { row, axis: height, over, along }) => {
+  const [across, up] = [unpack(over), unpack(along)];
+  const what = row[0].toUpperCase() + row.slice(1);
+  charts[name] = () => draw(name, [{
+    type: "scatter", mode: up.length > 40 ? "lines" : "lines+markers", x: across, y: up,
+    line: { color: colour("--accent"), width: 2 }, marker: { size: 6 },
+    hovertemplate: `${what} %{x}: %{y:.5g}<extra></extra>`,
+  }], { height: 380, xaxis: axis(what, { showgrid: false }), yaxis: axis(height), showlegend: false });
+};
+
 // Where panels lie: plotly counts their axes x, x2, x3 ...; without panels there is one, which fills the chart.
 const GAP = { across: 0.06, up: 90 }; // between panels: of the width, in pixels (for titles and ticks)
 const ending = (i) => (i ? String(i + 1) : "");
@@ -338,6 +348,118 @@ show.loadings = (name, { features, heatMap, marks, axis: what, bars, ...packed }
       yaxis: names(heatMap),
     });
   };
+};
+
+// Atoms as small pictures on one canvas, and the chosen one large.
+show.atoms = (name, { values, shape, features, names, marks, axis: what }) => {
+  const end = `-${name}`;
+  const atoms = values.map(unpack);
+  const box = document.getElementById(`mosaic${end}`);
+  const select = document.getElementById(`component${end}`);
+  const canvas = document.createElement("canvas");
+  box.append(canvas);
+  box.classList.toggle("pixels", Boolean(shape));
+  const [tall, wide] = shape ? shape : [48, 72];
+  const GAP = shape ? 1 : 8;
+  const columns = Math.min(atoms.length, Math.max(4, Math.ceil(Math.sqrt(atoms.length * (shape ? tall / wide : 0.8)))));
+  const place = (k) => [(k % columns) * (wide + GAP), Math.floor(k / columns) * (tall + GAP)];
+
+  const pixels = (brush, k) => {
+    const image = brush.createImageData(wide, tall);
+    const coloured = shape.length === 3;
+    for (let i = 0; i < tall * wide; i += 1) {
+      for (let c = 0; c < 3; c += 1) image.data[4 * i + c] = atoms[k][coloured ? 3 * i + c : i];
+      image.data[4 * i + 3] = 255;
+    }
+    brush.putImageData(image, ...place(k));
+  };
+  const line = (brush, k) => {
+    const [left, top] = place(k);
+    const largest = atoms[k].reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
+    const x = (j) => left + (atoms[k].length === 1 ? wide / 2 : (j * wide) / (atoms[k].length - 1));
+    const y = (value) => top + tall / 2 - (value / largest) * (tall / 2 - 1);
+    brush.strokeStyle = colour("--line");
+    brush.lineWidth = 1;
+    brush.strokeRect(left - 2, top - 2, wide + 4, tall + 4);
+    brush.beginPath();
+    brush.moveTo(left, y(0));
+    brush.lineTo(left + wide, y(0));
+    brush.stroke();
+    brush.strokeStyle = colour("--accent");
+    brush.lineWidth = 1.2;
+    brush.beginPath();
+    atoms[k].forEach((value, j) => (j ? brush.lineTo(x(j), y(value)) : brush.moveTo(x(j), y(value))));
+    brush.stroke();
+  };
+
+  charts[`mosaic${end}`] = () => {
+    const sharp = shape ? 1 : 2; // lines are drawn finer than they are shown
+    const rows = Math.ceil(atoms.length / columns);
+    const edge = shape ? 0 : 3;
+    canvas.width = sharp * (columns * (wide + GAP) - GAP + 2 * edge);
+    canvas.height = sharp * (rows * (tall + GAP) - GAP + 2 * edge);
+    const brush = canvas.getContext("2d");
+    if (!shape) brush.setTransform(sharp, 0, 0, sharp, sharp * edge, sharp * edge);
+    atoms.forEach((_, k) => (shape ? pixels : line)(brush, k));
+  };
+  const under = (event) => {
+    const seen = canvas.getBoundingClientRect();
+    const column = Math.floor(((event.clientX - seen.left) / seen.width) * columns);
+    const row = Math.floor(((event.clientY - seen.top) / seen.height) * Math.ceil(atoms.length / columns));
+    return Math.min(Math.max(row, 0) * columns + Math.min(Math.max(column, 0), columns - 1), atoms.length - 1);
+  };
+  canvas.addEventListener("mousemove", (event) => { canvas.title = names[under(event)]; });
+  canvas.addEventListener("click", (event) => {
+    select.value = String(under(event));
+    charts[`large${end}`]();
+  });
+
+  const asImage = (k) => {
+    const large = document.createElement("canvas");
+    [large.width, large.height] = [wide, tall];
+    const brush = large.getContext("2d");
+    brush.drawImage(canvas, ...place(k), wide, tall, 0, 0, wide, tall);
+    // Pixels stay pixels, however large.
+    const scaled = document.createElement("canvas");
+    const times = Math.max(1, Math.round(480 / Math.max(wide, tall)));
+    [scaled.width, scaled.height] = [wide * times, tall * times];
+    const fine = scaled.getContext("2d");
+    fine.imageSmoothingEnabled = false;
+    fine.drawImage(large, 0, 0, scaled.width, scaled.height);
+    return scaled.toDataURL();
+  };
+
+  charts[`large${end}`] = () => {
+    const k = Number(select.value);
+    const title = `${what} ${marks[k]}`;
+    if (shape) {
+      const bare = { showgrid: false, zeroline: false, showticklabels: false, ticks: "" };
+      draw(`large${end}`, [{ type: "scatter", x: [], y: [] }], {
+        height: 380, title: { text: literal(title), font: { size: 14 } },
+        images: [{
+          source: asImage(k), xref: "x", yref: "y", x: 0, y: tall, sizex: wide, sizey: tall, sizing: "stretch",
+          layer: "above",
+        }],
+        xaxis: { ...bare, range: [0, wide], constrain: "domain" },
+        yaxis: { ...bare, range: [0, tall], scaleanchor: "x", constrain: "domain" },
+      });
+      return;
+    }
+    const few = features.length <= 30;
+    draw(`large${end}`, [{
+      type: "scatter", mode: few ? "lines+markers" : "lines", x: features.map((_, j) => j), y: atoms[k],
+      text: features.map(literal), line: { color: colour("--accent"), width: 2 },
+      hovertemplate: "<b>%{text}</b><br>%{y:.4g}<extra></extra>",
+    }], {
+      height: 380, title: { text: literal(title), font: { size: 14 } },
+      xaxis: axis("Feature", {
+        showgrid: false, zeroline: false,
+        ...(few ? { tickvals: features.map((_, j) => j), ticktext: features.map((text) => short(text, 12)) } : {}),
+      }),
+      yaxis: axis("", { zeroline: true }),
+    });
+  };
+  select.addEventListener("change", charts[`large${end}`]);
 };
 
 for (const [name, section] of Object.entries(data.sections)) show[section.kind](name, section);

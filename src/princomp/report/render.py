@@ -18,8 +18,8 @@ import numpy as np
 
 from princomp._text import count, harmless
 from princomp._typing import Array
-from princomp.estimators.description import Table
-from princomp.report.collect import BARS, POINTS, Content, Density, Loadings, Points
+from princomp.estimators.description import Curve, Table
+from princomp.report.collect import BARS, POINTS, Atoms, Content, Density, Loadings, Points
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 BUNDLE = "plotly-cartesian.min.js"
@@ -126,6 +126,16 @@ def _chart(table: Table) -> dict[str, Any]:
     }
 
 
+def _curve(table: Curve) -> dict[str, Any]:
+    over, along = table.columns[0], table.column(table.bars)
+    return {
+        "row": over.name,
+        "axis": table.axis,
+        "over": packed(np.asarray(over.values, np.float64)),
+        "along": packed(np.asarray(along.values, np.float64)),
+    }
+
+
 def _points(scores: Points) -> dict[str, Any]:
     labels, panels = scores.labels, scores.panels
     return {
@@ -169,12 +179,25 @@ def _loadings(loadings: Loadings) -> dict[str, Any]:
     }
 
 
+def _atoms(atoms: Atoms) -> dict[str, Any]:
+    return {
+        "values": [packed(row) for row in atoms.values],
+        "shape": atoms.shape,
+        "features": atoms.features,
+        "names": atoms.components,
+        "marks": atoms.marks,
+        "axis": atoms.axis,
+    }
+
+
 # What template and script call a section, and what the script needs to draw it.
 SECTIONS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     Table: ("chart", _chart),
     Points: ("points", _points),
     Density: ("density", _density),
     Loadings: ("loadings", _loadings),
+    Curve: ("curve", _curve),
+    Atoms: ("atoms", _atoms),
 }
 
 

@@ -9,35 +9,35 @@ stays only if the objective is then no larger.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace as with_
 from typing import Any
 
 import numpy as np
 
 from princomp._typing import Array
-from princomp.coders.base import Coder
 from princomp.data import Rows
 from princomp.result import State, Value
 from princomp.solvers.learning_atoms import Atoms, improved, own_weights
+from princomp.solvers.learning_coded import WORST, Coded, Task
 from princomp.solvers.learning_replacement import replaced
 from princomp.solvers.learning_state import as_coded, as_value, residual, together
-from princomp.solvers.learning_statistics import WORST, Coded, Task, code_all
+from princomp.solvers.learning_statistics import code_all
 
 
-def batch(value: Value, rows: Rows, coder: Coder, atoms: Atoms, *, replace: bool) -> Iterator[State]:
+def batch(value: Value, rows: Rows, task: Task, atoms: Atoms, *, replace: bool) -> Iterator[State]:
     """Yield states after each turn; ``value`` holds D, or all of an earlier state."""
-    n = rows.shape[0]
     D, turn, count = value["D"], int(value.get("iteration", 0)), int(value.get("replaced", 0))
-    keeps = not coder.optimal
+    keeps = not task.optimal
+    worst = WORST if replace else 0
 
     def code(D: Array, codes: Any) -> Coded:
-        return code_all(rows, Task(D, coder, WORST if replace else 0, codes if keeps else None, keeps))
+        return code_all(rows, with_(task, D=D, worst=worst, codes=codes if keeps else None, keep=keeps))
 
     coded = as_coded(value) if "A" in value else code(D, None)
     while True:
         codes = together(coded.codes) if keeps else None
         before = coded.objective + atoms.value(D)
-        better = improved(D, coded.A / n, coded.B / n, atoms)
+        better = improved(D, coded.A / coded.count, coded.B / coded.count, atoms)
         D, coded, new = _recoded(better, coded, codes, code, atoms, before, replace)
         turn, count = turn + 1, count + new
         value = {"D": D, **as_value(coded), "iteration": np.array(turn), "replaced": np.array(count)}

@@ -10,39 +10,44 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import replace as with_
+from typing import Any
 
 import numpy as np
 
 from princomp._typing import Array
-from princomp.coders.base import Coder
 from princomp.certificates.dictionary_learning import relative_gradient
 from princomp.result import State, Value
 from princomp.solvers.learning_atoms import Atoms, improved, own_weights, slopes
+from princomp.solvers.learning_coded import WORST, Coded, Task, Worst
 from princomp.solvers.learning_replacement import replaced
 from princomp.solvers.learning_rows import Batches
 from princomp.solvers.learning_state import as_coded, as_value
-from princomp.solvers.learning_statistics import WORST, Coded, Task, Worst
 
 STEPS_PER_STATE = 16  # looking at a state costs about as much as a sweep over atoms
 MEMORY = 0.3  # of 0.1 to 2: best for 1500 planted signals, and for 20000 patches of images, 100 and 256 atoms
+ROWS_KEPT, SHARE_KEPT = 30, 0.05
 REPLACE = range(1, 25)  # epochs after which atoms may be replaced; later ones settle
 WINDOW = 20  # rows for each atom, of a stream
 
 
-def beta(step: int, size: int, steps: float, forgetting: float | None) -> float:
-    """Return by what the past is multiplied before a mini-batch of ``size`` rows is added, one of ``steps`` in an epoch.
+def beta(step: int, batches: Batches, seen: float, K: int, forgetting: float | None) -> float:
+    """Return by what the past is multiplied before the next mini-batch is added.
 
-    By default the smaller of two: as in the paper's algorithm 3 the t-th mini-batch counts for t at first, and later
-    the past fades slowly; and what lies `MEMORY` epochs back counts for 1/e, since by then rows have come again.
+    By default the smaller of two. One is that of the paper's algorithm 3: the t-th mini-batch counts for t at first,
+    and later the past fades slowly. The other is exp(-rows of a mini-batch / memory). Where rows come again the memory
+    is `MEMORY` epochs; in a stream it is `ROWS_KEPT` rows for each atom, and a share of what has been ``seen``.
     """
     if forgetting is not None:
         return 1.0 - forgetting
+    size = batches.asked
     theta = (step + 1) * size if step < size - 1 else size**2 + step + 1 - size
-    return min((theta + 1 - size) / (theta + 1), float(np.exp(-1.0 / (MEMORY * steps))))
+    n = batches.rows.shape[0]
+    memory = ROWS_KEPT * K + SHARE_KEPT * seen if batches.seed is None else MEMORY * n
+    return min((theta + 1 - size) / (theta + 1), float(np.exp(-n / batches.steps / memory)))
 
 
 def online(
-    value: Value, batches: Batches, coder: Coder, atoms: Atoms, *, forgetting: float | None, replace: bool
+    value: Value, batches: Batches, task: Task, atoms: Atoms, *, forgetting: float | None, replace: bool
 ) -> Iterator[State]:
     """Yield states every few steps, and at the end of each epoch, which is an iteration; ``value`` holds D, or more.
 
@@ -51,14 +56,15 @@ def online(
     """
     D, step, count = value["D"], int(value.get("step", 0)), int(value.get("replaced", 0))
     K, p = D.shape
-    past = as_coded(value) if "A" in value else Coded.nothing(K, p)
+    past = as_coded(value) if "A" in value else Coded.nothing(K, p, by_cell=task.by_cell)
     epoch = Epoch.read(value) if "epoch_slopes" in value else Epoch.nothing(D)
-    stream = batches.seed is None
+    stream, seen = batches.seed is None, float(value.get("seen", 0.0))
     first = step if stream else 0
     while not (stream and step == first + batches.steps):
-        new = batches.coded(step - first, Task(D, coder, WORST if replace else 0))
+        new = batches.coded(step - first, with_(task, D=D, worst=WORST if replace else 0))
         epoch = epoch.and_of(D, new)
-        fade = beta(step, batches.asked, np.inf if stream else batches.steps, forgetting)
+        fade = beta(step, batches, seen, K, forgetting)
+        seen += new.count
         past = past.times(fade).and_of(with_(new, worst=Worst.nothing(p)))
         D = improved(D, past.A / past.count, past.B / past.count, atoms)
         step += 1
@@ -72,6 +78,7 @@ def online(
             epoch = Epoch.nothing(D)
         if ended or step % STEPS_PER_STATE == 0:
             value = {"D": D, **as_value(past), **epoch.value(), "step": np.array(step), "replaced": np.array(count)}
+            value["seen"] = np.array(seen)
             objective = past.objective_of(D) + atoms.value(D)
             yield State(value, objective, residual, (step - first) // batches.steps)
 
@@ -91,7 +98,7 @@ class Epoch:
 
     count: float
     slopes: Array  # (K, p) sum over mini-batches of A D - B
-    B: Array  # (K, p)
+    B: Array  # (K, p), or what takes its place where there is a loss
     weights: Array  # (K,) A_kk
     used: Array  # (K,)
     worst: Worst
@@ -108,7 +115,7 @@ class Epoch:
         return Epoch(
             self.count + coded.count,
             self.slopes + slopes(D, coded.A, coded.B),
-            self.B + coded.B,
+            self.B + coded.reference,
             self.weights + own_weights(coded.A),
             self.used + coded.used,
             self.worst.and_of(coded.worst, WORST),
@@ -130,7 +137,7 @@ class Epoch:
     def read(cls, value: Value) -> Epoch:
         """Return what `value` made arrays of."""
         worst = Worst(*(value[f"epoch_worst_{name}"] for name in ("errors", "numbers", "rows")))
-        parts = {name: value[f"epoch_{name}"] for name in EPOCH}
+        parts: dict[str, Any] = {name: value[f"epoch_{name}"] for name in EPOCH}
         return cls(**parts | {"count": float(parts["count"])}, worst=worst)
 
 

@@ -1,8 +1,8 @@
 """Rows in mini-batches, in an order that a seed decides and blocks do not.
 
 Here an epoch goes through a permutation of all row numbers, and as much of it as fits into some memory is read in one
-pass. On workers, where a pass is dear, a step is a pass: whoever holds a block codes those of its rows whose turn it is,
-and the sums come back.
+pass. On workers, where a pass is dear, a step is a pass: whoever holds a block codes those of its rows whose turn it
+is, and the sums come back.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.data import Centered, Rows, statistics
-from princomp.solvers.learning_statistics import Coded, Task, code_block, code_rows, merge
+from princomp.solvers.learning_coded import Coded, Task, merge
+from princomp.solvers.learning_statistics import code_block, code_rows
 
 CHUNK_BYTES = 2**28  # of rows that are held at a time, dense in float64
 # On workers a step should have rows enough to be worth a pass: so many for each second that a pass costs anyway.

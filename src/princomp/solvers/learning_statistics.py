@@ -1,16 +1,10 @@
-"""What dictionary learning needs to know of the data, given atoms: sums over rows that are coded tile by tile.
+"""Rows coded tile by tile, wherever they are, and the sums that dictionary learning needs of them.
 
-With codes a (1, K) of rows x (1, p) on atoms D (K, p), the mean over n rows of 1/2 |x - a D|^2 + h(a) is
-
-    1/(2n) sum |x|^2 - <D, B> + 1/2 <D, A D> + 1/n sum h(a),    A = 1/n sum a'a (K, K),  B = 1/n sum a'x (K, p):
-
-as a function of D all that matters is A and B (Mairal, Bach, Ponce & Sapiro, JMLR 2010), which add up over rows. So
-whoever holds the rows codes them and returns `Coded`: the same on every storage, at any split into blocks.
+Whoever holds the rows codes them and returns `Coded`: the same on every storage, at any split into blocks.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,99 +14,8 @@ from princomp._typing import Array
 from princomp.coders.base import Coder
 from princomp.coders.blocks import tiles
 from princomp.data import Rows
-
-WORST = 64  # rows that are kept to be atoms, at the most
-
-
-@dataclass(frozen=True)
-class Task:
-    """What rows are coded with: sent to whoever holds them."""
-
-    D: Array  # (K, p)
-    coder: Coder
-    worst: int = 0  # how many of the worst-coded rows to keep
-    codes: Any = None  # those that a row has already, CSR (n, K): kept where they are better than new ones
-    keep: bool = False  # whether codes are returned, too
-
-    @property
-    def gram(self) -> Array:
-        """D D', (K, K)."""
-        return self.D @ self.D.T
-
-
-@dataclass(frozen=True)
-class Worst:
-    """The rows that atoms describe worst: squared errors (m,), row numbers (m,), and the rows (m, p)."""
-
-    errors: Array
-    numbers: Array
-    rows: Array
-
-    @classmethod
-    def nothing(cls, p: int) -> Worst:
-        """Return none of p columns."""
-        return cls(np.empty(0), np.empty(0, np.int64), np.empty((0, p)))
-
-    def and_of(self, other: Worst, most: int) -> Worst:
-        """Return the worst of both, by error and then by number: the order in which they come does not matter."""
-        errors, numbers = np.append(self.errors, other.errors), np.append(self.numbers, other.numbers)
-        first = np.lexsort((numbers, -errors))[:most]
-        return Worst(errors[first], numbers[first], np.vstack([self.rows, other.rows])[first])
-
-
-@dataclass(frozen=True)
-class Coded:
-    """Sums over rows that have been coded."""
-
-    count: float  # of rows
-    A: Array  # (K, K) sum of a'a
-    B: Array  # (K, p) sum of a'x
-    squares: float  # sum of |x|^2
-    errors: float  # sum of |x - a D|^2
-    penalties: float  # sum of h(a)
-    used: Array  # (K,) rows that use each atom
-    worst: Worst
-    codes: tuple[Any, ...] = field(default=())
-
-    @classmethod
-    def nothing(cls, K: int, p: int) -> Coded:
-        """Return the sums over no rows."""
-        return cls(0.0, np.zeros((K, K)), np.zeros((K, p)), 0.0, 0.0, 0.0, np.zeros(K), Worst.nothing(p))
-
-    @property
-    def objective(self) -> float:
-        """The mean over rows of 1/2 |x - a D|^2 + h(a), for the D that they were coded with."""
-        return (0.5 * self.errors + self.penalties) / self.count
-
-    def objective_of(self, D: Array) -> float:
-        """Return the mean over rows of 1/2 |x - a D|^2 + h(a) with these codes and other atoms."""
-        quadratic = 0.5 * np.vdot(D, self.A @ D) - np.vdot(D, self.B)
-        return float((0.5 * self.squares + quadratic + self.penalties) / self.count)
-
-    def and_of(self, other: Coded) -> Coded:
-        """Return the sums over the rows of both, those of ``other`` after these."""
-        return replace(
-            self,
-            count=self.count + other.count,
-            A=self.A + other.A,
-            B=self.B + other.B,
-            squares=self.squares + other.squares,
-            errors=self.errors + other.errors,
-            penalties=self.penalties + other.penalties,
-            used=self.used + other.used,
-            worst=self.worst.and_of(other.worst, WORST),
-            codes=self.codes + other.codes,
-        )
-
-    def times(self, weight: float) -> Coded:
-        """Return what each row counts for ``weight`` rows; uses and worst rows stay."""
-        numbers = {name: weight * getattr(self, name) for name in ("count", "A", "B", "squares", "errors", "penalties")}
-        return replace(self, **numbers) if weight != 1.0 else self
-
-
-def merge(total: Coded, part: Coded) -> Coded:
-    """Add up two parts."""
-    return total.and_of(part)
+from princomp.solvers.learning_cells import code_cells_of_tile
+from princomp.solvers.learning_coded import Coded, Task, merge, worst_of
 
 
 def code_all(rows: Rows, task: Task) -> Coded:
@@ -128,11 +31,14 @@ def code_block(block: Any, rows: slice, task: Task) -> Coded:
 
 def code_rows(X: Any, numbers: Array, task: Task) -> Coded:
     """Code rows (m, p) that have these numbers, dense or CSR, tile by tile."""
-    gram, total = task.gram, Coded.nothing(*task.D.shape)
+    gram, total = task.gram, None
     for here, tile, correlations, squares in tiles(X, task.D):
-        part = code_tile(tile, numbers[here], task, gram, correlations, squares)
-        total = total.and_of(part) if total.count else part
-    return total
+        if task.by_cell:
+            part = code_cells_of_tile(tile, numbers[here], task)
+        else:
+            part = code_tile(tile, numbers[here], task, gram, correlations, squares)
+        total = part if total is None else total.and_of(part)
+    return Coded.nothing(*task.D.shape, by_cell=task.by_cell) if total is None else total
 
 
 def code_tile(X: Any, numbers: Array, task: Task, gram: Array, correlations: Array, squares: Array) -> Coded:
@@ -155,18 +61,8 @@ def code_tile(X: Any, numbers: Array, task: Task, gram: Array, correlations: Arr
         float(penalties.sum()),
         np.bincount(codes.indices, minlength=len(gram)).astype(np.float64),
         worst_of(errors, numbers, X, task.worst),
-        (codes,) if task.keep else (),
+        codes=(codes,) if task.keep else (),
     )
-
-
-def worst_of(errors: Array, numbers: Array, X: Any, most: int) -> Worst:
-    """Return the ``most`` rows with the largest errors, of those that have any."""
-    if not most:
-        return Worst.nothing(X.shape[1])
-    first = np.argsort(-errors, kind="stable")[:most]
-    first = first[errors[first] > 0]
-    picked = X[first] if isinstance(X, np.ndarray) else X[first].toarray()
-    return Worst(errors[first], numbers[first], picked)
 
 
 def better(
