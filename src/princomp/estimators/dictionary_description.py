@@ -218,6 +218,6 @@ def _notes(model: Any, used: int, alike: float) -> tuple[str, ...]:
         notes.append(f"{count(K - used, 'atom')} of {K} {'is' if K - used == 1 else 'are'} in no code.")
     if used and alike >= TWINS:
         notes.append(f"Two atoms are nearly the same: the |cos| of their angle is {alike:.4f}.")
-    if K >= model.n_samples_:
+    if model.n_samples_ <= K:
         notes.append(f"There are as many atoms as samples: {K} for {model.n_samples_}. Each may simply be a sample.")
     return tuple(notes)
