@@ -192,8 +192,8 @@ def _assurance(model: Any) -> tuple[str, ...]:
     ]
     if not known.holds and model.method != "batch":
         said.append(
-            f"That is how “{model.method}” ends as a rule, after a number of passes: near such a place, not in it. With "
-            "“batch”, begun from these atoms (dict_init), learning goes on until the bound is met."
+            f"That is how “{model.method}” ends as a rule, after a number of passes: near such a place, not in it. "
+            "With “batch”, begun from these atoms (dict_init), learning goes on until the bound is met."
         )
     if "coding gap" in known.details:
         said.append(
