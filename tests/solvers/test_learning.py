@@ -159,20 +159,19 @@ def test_mini_batches_are_the_same_whatever_is_held_at_a_time(monkeypatch):
 # --- states ---------------------------------------------------------------------------------------
 
 TASK = Task(D, Lasso(0.5))
+GREEDY = Task(D, Pursuit(2))
+ROBUST = Task(D, Lasso(0.5), by_cell=True, loss=Huber(0.5))
+LACKING = Task(D, Lasso(0.5), by_cell=True)
+SPHERE = Atoms("sphere")
+MEAN = {"forgetting": None, "replace": True}
 RUNS = {
     "batch": lambda value: batch(value, as_rows(X), TASK, Atoms(), replace=True),
-    "batch, greedy": lambda value: batch(value, as_rows(X), Task(D, Pursuit(2)), Atoms(), replace=True),
-    "batch, huber": lambda value: batch(
-        value, as_rows(X), Task(D, Lasso(0.5), by_cell=True, loss=Huber(0.5)), Atoms(), replace=True
-    ),
-    "ksvd": lambda value: ksvd(value, as_rows(X), Task(D, Pursuit(2)), Atoms("sphere"), replace=True),
-    "ksvd, exact": lambda value: ksvd(
-        value, as_rows(X), Task(D, Pursuit(2)), Atoms("sphere"), replace=True, exact=True
-    ),
-    "online": lambda value: online(value, Batches(as_rows(X), 4, 1), TASK, Atoms(), forgetting=None, replace=True),
-    "online, missing": lambda value: online(
-        value, Batches(as_rows(HOLES), 4, 1), Task(D, Lasso(0.5), by_cell=True), Atoms(), forgetting=None, replace=True
-    ),
+    "batch, greedy": lambda value: batch(value, as_rows(X), GREEDY, Atoms(), replace=True),
+    "batch, huber": lambda value: batch(value, as_rows(X), ROBUST, Atoms(), replace=True),
+    "ksvd": lambda value: ksvd(value, as_rows(X), GREEDY, SPHERE, replace=True),
+    "ksvd, exact": lambda value: ksvd(value, as_rows(X), GREEDY, SPHERE, replace=True, exact=True),
+    "online": lambda value: online(value, Batches(as_rows(X), 4, 1), TASK, Atoms(), **MEAN),
+    "online, missing": lambda value: online(value, Batches(as_rows(HOLES), 4, 1), LACKING, Atoms(), **MEAN),
 }
 
 

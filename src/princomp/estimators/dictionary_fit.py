@@ -181,7 +181,7 @@ def survey(rows: Rows, names: Any) -> bool:
     squares = float(rows.reduce(_squares))
     if np.isfinite(squares):
         return False
-    check_values(rows, names, center=False, missing=True)
+    check_values(rows, names, missing=True)
     squares, missing = rows.reduce(_squares_of_what_is_there)
     if not np.isfinite(squares):
         raise ValueError("Squares of X are out of the range of float64. Divide X, alpha and error by a constant.")
