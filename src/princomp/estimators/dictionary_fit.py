@@ -22,17 +22,32 @@ from princomp.progress import Tell
 from princomp.result import Result, State, Status, Value, run, warn
 from princomp.solvers.learning_atoms import Atoms, improved
 from princomp.solvers.learning_batch import batch
+from princomp.solvers.learning_coded import Coded, Task
 from princomp.solvers.learning_ksvd import ksvd
 from princomp.solvers.learning_online import online
 from princomp.solvers.learning_rows import Batches
 from princomp.solvers.learning_start import start
 from princomp.solvers.learning_state import residual, together
-from princomp.solvers.learning_coded import Coded, Task
 from princomp.solvers.learning_statistics import code_all, code_rows
 from princomp.solvers.learning_statistics import code_block as code_and_sum
 from princomp.solvers.signs import signs
 
-KEPT = ("D", "A", "B", "count", "squares", "errors", "penalties", "offset", "used", "step", "replaced", "seen", "unit", "pull")  # of a solver's value
+KEPT = (
+    "D",
+    "A",
+    "B",
+    "count",
+    "squares",
+    "errors",
+    "penalties",
+    "offset",
+    "used",
+    "step",
+    "replaced",
+    "seen",
+    "unit",
+    "pull",
+)  # of a solver's value
 KEPT_TOO = ("worst_", "epoch_")
 ROWS_SEEN = 200_000  # by "online", as a rule
 ITERATIONS = {"batch": 200, "ksvd": 50}
@@ -41,7 +56,7 @@ SAMPLE, TURNS = 1000, 10  # rows and turns, for the size of errors
 COPIES = 5  # of the statistics, at a time
 SMOOTHED = 30.0  # for "l1", of the size of a cell: errors below 3 % of it count by their squares
 GREEDY_ON_WORKERS = (
-    'method="batch" with a greedy coder, or a loss, keeps every row\'s code, which rows on workers have no place for. Use '
+    'method="batch" with a greedy coder, or a loss, keeps the code of every row, for which workers have no place. Use '
     'method="ksvd" or "online", or load the data into memory.'
 )
 
@@ -114,7 +129,9 @@ def go_on(rows: Rows, asked: Question, before: Result | None, tell: Tell, rng: n
     task = posed(rows, asked, value, missing)
     if before is not None and task.by_cell and value["A"].ndim == 2:  # rows so far lacked nothing
         value = {**value, "A": np.repeat(value["A"][:, :, None], rows.shape[1], axis=2)}
-    result = run(partial(solver, rows=rows, asked=asked, task=task), value, tol=0.0, max_iter=1, callback=tell, warns=False)
+    result = run(
+        partial(solver, rows=rows, asked=asked, task=task), value, tol=0.0, max_iter=1, callback=tell, warns=False
+    )
     result = replace(result, certificate=replace(result.certificate, tol=asked.tol))
     found = concluded(rows, asked, task, result, 1, late=False)
     calls = 1 + (0 if before is None else before.n_iter)
@@ -303,7 +320,7 @@ def with_signs(result: Result, asked: Question) -> Result:
 def coded_rows(rows: Rows, D: Array, coder: Coder, loss: Any, *, sparse: bool) -> Any:
     """Return the codes of rows, dense or CSR, in their own kind."""
     how = (D, (D @ D.T)[None], coder, None, rows.dtype, None if isinstance(loss, Squared) else loss)
-    outputs = {"width": len(D), "dtype": rows.dtype}
+    outputs: dict[str, Any] = {"width": len(D), "dtype": rows.dtype}
     return rows.map(code_block, *how, **outputs, sparse=True) if sparse else rows.map(_dense_codes, *how, **outputs)
 
 

@@ -1,9 +1,9 @@
 """Rows of which cells are missing, or count by a loss other than the square, coded, and the sums over them.
 
-Objective of a row: 1/2 sum_j rho(x_j - (a D)_j) + h(a) over the cells that are there. With weights omega_j = rho'(r_j) /
-(2 r_j) at the residuals r of its code, 1/2 sum_j omega_j (x_j - (a D)_j)^2 lies above, up to a constant, and touches
-there (Holland & Welsch 1977); a missing cell has the weight 0. So atoms that lower the weighted squares lower the
-objective, and what matters of the rows is A (K, K, p) with A_kl = sum a_k a_l omega, and B_k = sum a_k omega x.
+Objective of a row: 1/2 sum_j rho(x_j - (a D)_j) + h(a) over the cells that are there. With the weights omega_j =
+rho'(r_j) / (2 r_j) at the residuals r of its code, 1/2 sum_j omega_j (x_j - (a D)_j)^2 lies above, up to a constant, and
+touches there (Holland & Welsch 1977); a missing cell has the weight 0. So atoms that lower the weighted squares lower
+the objective, and what matters of the rows is A (K, K, p) with A_kl = sum a_k a_l omega, and B_k = sum a_k omega x.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def code_cells_of_tile(X: Any, numbers: Array, task: Task) -> Coded:
     errors = np.where(there, loss.values(residual), 0.0).sum(axis=1)
     A, B = sums_by_cell(codes, X, omega)
     return Coded(
-        float(there.any(axis=1).sum()),
+        float(len(X)),
         A,
         B,
         float((omega * X**2).sum()),

@@ -83,7 +83,16 @@ class Coded:
     @classmethod
     def nothing(cls, K: int, p: int, *, by_cell: bool = False) -> Coded:
         """Return the sums over no rows."""
-        return cls(0.0, np.zeros((K, K, p) if by_cell else (K, K)), np.zeros((K, p)), 0.0, 0.0, 0.0, np.zeros(K), Worst.nothing(p))
+        return cls(
+            0.0,
+            np.zeros((K, K, p) if by_cell else (K, K)),
+            np.zeros((K, p)),
+            0.0,
+            0.0,
+            0.0,
+            np.zeros(K),
+            Worst.nothing(p),
+        )
 
     @property
     def reference(self) -> Array:

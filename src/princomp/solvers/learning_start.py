@@ -44,5 +44,5 @@ def tamed(X: Array) -> Array:
     there = np.ma.masked_invalid(X)
     middle = np.ma.median(there, axis=0)
     reach = WILD * 1.4826 * np.ma.median(np.ma.abs(there - middle), axis=0)
-    middle, reach = (np.ma.filled(part, 0.0) for part in (middle, reach))
-    return np.clip(X, middle - reach, middle + reach)
+    low, high = (np.ma.filled(bound, 0.0) for bound in (middle - reach, middle + reach))
+    return np.clip(X, low, high)

@@ -32,9 +32,9 @@ def as_value(coded: Coded) -> dict[str, Array]:
 
 def as_coded(value: Value) -> Coded:
     """Return the sums that `as_value` made arrays of."""
-    numbers = {name: float(value[name]) for name in NUMBERS}
+    parts: dict[str, Any] = {name: float(value[name]) for name in NUMBERS} | {name: value[name] for name in ARRAYS}
     worst = Worst(value["worst_errors"], value["worst_numbers"], value["worst_rows"])
-    return Coded(**numbers, **{name: value[name] for name in ARRAYS}, worst=worst, pull=value.get("pull"), codes=_codes(value))
+    return Coded(**parts, worst=worst, pull=value.get("pull"), codes=_codes(value))
 
 
 def _codes(value: Mapping[str, Any]) -> tuple[Any, ...]:
