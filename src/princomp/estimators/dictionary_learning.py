@@ -220,8 +220,11 @@ class DictionaryLearning(Estimator):
         self.n_samples_, self.n_coded_ = seen + rows.shape[0], rows.shape[0]
         self._keep_result(result)
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on learning from further rows, in mini-batches in the order in which they come.
+    @property
+    def partial_fit(self) -> Callable[..., Self]:
+        """Go on learning from further rows, with method="online": ``partial_fit(X, y=None)`` returns self.
+
+        Rows are taken in mini-batches, in the order in which they come.
 
         The first call begins as `fit` does, from ``dict_init`` or rows of X. Later ones, or one after `fit`, go on with
         the atoms and statistics that are there; the certificate is that of the rows of the last call.
@@ -248,11 +251,14 @@ class DictionaryLearning(Estimator):
         >>> model.n_samples_
         300
         """
-        return self._all_or_nothing(self._partial_fit, X)
-
-    def _partial_fit(self, X: Any, tell: Tell) -> None:
         if self.method != "online":
-            raise ValueError(f'partial_fit goes with method="online", got {self.method!r}.')
+            raise AttributeError(f'partial_fit goes with method="online", got {self.method!r}.')
+        return self._partial_fit
+
+    def _partial_fit(self, X: Any, y: Any = None) -> Self:
+        return self._all_or_nothing(self._go_on, X)
+
+    def _go_on(self, X: Any, tell: Tell) -> None:
         if self.checkpoint is not None:
             raise ValueError("checkpoint is for fit: after each call of partial_fit the model itself can be saved.")
         before = getattr(self, "result_", None)
