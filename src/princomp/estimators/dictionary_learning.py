@@ -20,7 +20,7 @@ from princomp.estimators.checks import check_choice, check_count, count_componen
 from princomp.estimators.description import Description, Scores
 from princomp.estimators.dictionary_description import describe_dictionary, scores_of_codes, squares_left
 from princomp.estimators.dictionary_fit import Learnt, Question, coded_rows, go_on, learn, mean_objective
-from princomp.losses import as_loss
+from princomp.losses import Squared, as_loss
 from princomp.progress import Tell
 from princomp.result import State
 from princomp.solvers.learning_atoms import Atoms
@@ -110,8 +110,8 @@ class DictionaryLearning(Estimator):
     atom_counts_ : (K,) array of int
         How many rows use each atom, when all are coded after the fit (`partial_fit`: those of the last call): over
         ``n_coded_``, of how many rows, their sum is the mean number of nonzeros of a code.
-    residual_share_ : float
-        What codes leave of the rows: the sum of \|x - a D\|^2 over that of \|x\|^2.
+    residual_share_ : float or None
+        What codes leave of the rows: the sum of \|x - a D\|^2 over that of \|x\|^2. None with a loss that is not "l2".
     n_components_, n_features_in_, n_samples_, n_coded_, n_iter_ : int
         Counts.
     result_ : Result
@@ -137,7 +137,7 @@ class DictionaryLearning(Estimator):
         "components_": Numbers("k p"),
         "n_replaced_": Count(),
         "atom_counts_": Numbers("k", NONNEGATIVE, dtypes="iu"),
-        "residual_share_": Number(NONNEGATIVE),
+        "residual_share_": Number(NONNEGATIVE, or_none=True),
         "n_samples_": Count(1),
         "n_coded_": Count(1),
     }
@@ -213,7 +213,9 @@ class DictionaryLearning(Estimator):
         result = found.result
         D = result.value["D"]
         self.atom_counts_ = found.coded.used.astype(np.int64)
-        self.residual_share_ = found.coded.errors / found.coded.squares if found.coded.squares > 0 else 0.0
+        self.residual_share_ = None  # a loss counts something else than squares
+        if isinstance(as_loss(self.loss), Squared):
+            self.residual_share_ = found.coded.errors / found.coded.squares if found.coded.squares > 0 else 0.0
         self.components_ = D.astype(rows.dtype)
         self.n_components_ = len(D)
         self.n_replaced_ = int(result.value["replaced"])
