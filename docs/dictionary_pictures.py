@@ -55,14 +55,13 @@ def atoms(plt):
 def wild_cells(plt):
     """How like the planted atoms those are that l2 and Huber find, without and with five per cent of wild cells."""
     from princomp import DictionaryLearning, plots
-    from princomp.losses import Huber
 
     X, D = planted(atoms=30, n=2000)
     rng = np.random.default_rng(1)
     wild = np.where(rng.random(X.shape) < 0.05, rng.choice([-3.0, 3.0], size=X.shape), X)
     figure, panels = plt.subplots(1, 2, figsize=(9, 2.8), layout="constrained", sharey=True)
     for axes, data, title in zip(panels, (X, wild), ("as they are", "5 % of the cells are ±3"), strict=True):
-        for loss, name, colour in (("l2", "l2", plots.COLOURS[3]), (Huber(0.1), "Huber", plots.COLOURS[0])):
+        for loss, name, colour in (("l2", "l2", plots.COLOURS[3]), ("huber", "Huber", plots.COLOURS[0])):
             model = DictionaryLearning(30, alpha=0.15, loss=loss, max_iter=15, random_state=0).fit(data)
             alike = np.sort(likeness(model.components_, D))[::-1]
             axes.plot(np.arange(1, len(alike) + 1), alike, color=colour, lw=2, label=name)
@@ -74,7 +73,7 @@ def wild_cells(plt):
 
 
 def sparsities(plt):
-    """Squared error against the mean number of nonzeros: l0 by pursuit, l_p and l1, on patches and one dictionary."""
+    """Squared error against the mean number of nonzeros: l0, l_p and l1, on patches and one dictionary."""
     from princomp import DictionaryLearning, plots, sparse_encode
     from princomp.penalties import Lp
 
@@ -82,10 +81,10 @@ def sparsities(plt):
     D = DictionaryLearning(100, alpha=0.15, random_state=0).fit(X[:3000]).components_
     test = X[3000:]
     ways = {
-        "l0, pursuit": [{"nonzeros": count} for count in (1, 2, 3, 4, 6, 8, 11)],
-        "l_p, p = 0.3": [{"penalty": Lp(alpha, 0.3)} for alpha in np.geomspace(0.003, 0.1, 7)],
-        "l_p, p = 0.7": [{"penalty": Lp(alpha, 0.7)} for alpha in np.geomspace(0.004, 0.15, 7)],
-        "l1": [{"alpha": alpha} for alpha in np.geomspace(0.005, 0.25, 7)],
+        "l0": [{"penalty": "l0", "alpha": alpha} for alpha in np.geomspace(0.002, 0.08, 7)],
+        "l_p, p = 0.3": [{"penalty": Lp(alpha, 0.3)} for alpha in np.geomspace(0.005, 0.12, 7)],
+        "l_p, p = 0.7": [{"penalty": Lp(alpha, 0.7)} for alpha in np.geomspace(0.012, 0.2, 7)],
+        "l1": [{"alpha": alpha} for alpha in np.geomspace(0.03, 0.5, 7)],
     }
     figure, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
     for colour, (name, settings) in zip(plots.COLOURS, ways.items(), strict=False):

@@ -545,7 +545,7 @@ def signals(tmp_path_factory):
     with (folder / "signals.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["name", "group", "a", "b", "c", "atom"])
-        writer.writerows([f"s{i}", "even odd".split()[i % 2], *row] for i, row in enumerate(X.tolist()))
+        writer.writerows([f"s{i}", ("even", "odd")[i % 2], *row] for i, row in enumerate(X.tolist()))
     words = ("--method", "dictionary", "-k", 5, "--alpha", 0.1, "--learning", "batch", "--image-shape", "2x2")
     done = princomp("fit", "signals.csv", *words, "--tol", 1e-3, "--index", "name", "--label", "group", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -566,7 +566,7 @@ def test_a_dictionary_as_tables(signals):
     dense = np.zeros((60, 5))
     rows = [int(name.removeprefix("s")) for name in codes["sample"]]
     dense[rows, np.array(codes["atom"], int) - 1] = np.array(codes["coefficient"], float)
-    assert codes["group"] == ["even odd".split()[i % 2] for i in rows]
+    assert codes["group"] == [("even", "odd")[i % 2] for i in rows]
     np.testing.assert_allclose(dense, model.transform(load_rows(folder)), atol=1e-12)
 
     summary = json.loads((out / "summary.json").read_text())

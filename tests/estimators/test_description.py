@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import princomp
 from methods import METHODS
-from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparsePCA, report
+from princomp import PCA, DictionaryLearning, ProbabilisticPCA, ProbabilisticPCAMixture, SparsePCA, report
 from princomp.data.memory import MemoryRows
 from princomp.estimators.description import (
     Column,
@@ -47,6 +47,11 @@ for _name, _method in METHODS.items():
     if _method.from_covariance:
         CASES[f"{_name}, covariance"] = (_method.make(), "covariance of 40")
 CASES |= {
+    "DictionaryLearning, gaps": (DictionaryLearning(4, alpha=0.5, max_iter=2, random_state=0), "gaps"),
+    "DictionaryLearning, array": (
+        DictionaryLearning(method="ksvd", nonzeros=2, max_iter=2, dict_init=np.eye(5)[:4], random_state=0),
+        "data",
+    ),
     "ProbabilisticPCA, gaps": (ProbabilisticPCA(2), "gaps"),
     "PCA, covariance": (PCA(2), "covariance"),
     "ProbabilisticPCA, covariance": (ProbabilisticPCA(2), "covariance"),
@@ -249,3 +254,49 @@ def test_nothing_that_shows_models_guesses_what_they_have(part):
             r"(?:has|get)attr\((?:estimator|model|self\._?estimator|certificate)\b.*", path.read_text()
         )
         assert not guesses, f"{path}: {guesses}"
+
+
+def test_a_dictionary_says_how_its_codes_were_made():
+    sentences = {
+        "Learnt by K-SVD, with codes of at most 2 atoms": {"method": "ksvd", "nonzeros": 2},
+        "Learnt online, from mini-batches, with codes of at most 3 atoms or as many as leave no more than 0.5": {
+            "nonzeros": 3,
+            "error": 0.5,
+        },
+        "Learnt online, from mini-batches, with penalty “elastic-net” of weight 0.3, l2 0.1": {
+            "penalty": "elastic-net",
+            "alpha": 0.3,
+            "l2": 0.1,
+        },
+    }
+    for sentence, parameters in sentences.items():
+        model = DictionaryLearning(3, max_iter=1, random_state=0, **parameters).fit(X)
+        assert describe(model).computation[0].startswith(sentence)
+
+
+def test_what_a_reader_of_a_dictionary_should_know():
+    """Atoms without use, twins, and more atoms than samples are pointed out."""
+    twins = np.vstack([np.eye(5)[:2], np.eye(5)[:1] + 1e-6])
+    how = {"dict_init": twins, "replace": False, "alpha": 1e3, "max_iter": 1, "random_state": 0}
+    unused = describe(DictionaryLearning(3, **how).fit(X))
+    assert any("make alpha smaller" in note for note in unused.notes)
+    assert unused.facts["coherence"] > 0.999
+    codes = np.array([[1.0, 0.0], [2.0, 0.0], [1.5, 0.0]]) @ np.eye(2, 5)
+    how = {"dict_init": np.eye(2, 5), "replace": False, "nonzeros": 1, "max_iter": 1}
+    half = describe(DictionaryLearning(2, **how).fit(codes))
+    assert "1 atom of 2 is in no code." in half.notes
+    assert half.facts["share_of_squares"] == pytest.approx(1.0)
+    many = describe(DictionaryLearning(50, nonzeros=1, max_iter=1, random_state=0).fit(X))
+    assert any("as many atoms as samples" in note for note in many.notes)
+
+
+def test_rows_of_a_dictionary_count_what_is_there():
+    """The share of squares that is left of a row is that over its cells that are not missing."""
+    model, (given,) = fitted("DictionaryLearning, gaps")
+    scores = describe_scores(model, given)
+    codes = model.transform(given)
+    left = np.nansum((GAPS - codes @ model.components_) ** 2, axis=1) / np.nansum(GAPS**2, axis=1)
+    np.testing.assert_allclose(scores.values[:, 1], left, atol=1e-12)
+    dense = np.zeros_like(codes)
+    dense[scores.rows, scores.columns["atom"] - 1] = scores.columns["coefficient"]
+    np.testing.assert_array_equal(dense, codes)

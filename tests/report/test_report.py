@@ -18,15 +18,7 @@ from sklearn.decomposition import FastICA, KernelPCA, TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from helpers import data_with_spectrum, shards
-from princomp import (
-    PCA,
-    DictionaryLearning,
-    ProbabilisticPCA,
-    ProbabilisticPCAMixture,
-    SparseCCA,
-    certificates,
-    report,
-)
+from princomp import PCA, DictionaryLearning, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, certificates, report
 from princomp.data import as_rows
 from princomp.estimators.probabilistic_pca import likelihood_in_words
 from princomp.report.collect import (

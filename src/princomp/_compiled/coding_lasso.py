@@ -33,7 +33,6 @@ ROOM = 32  # atoms in a working set, before it has to grow
 SHARE = 0.1  # of the largest violation lets another atom in before the next scan (.02 to .7, on patches of images)
 DEPENDENT = 1e-11  # share of its square that an atom must have outside the others, else it lies in their span
 SETTLED, STUCK, FULL = 1, 0, -1  # how a search can end: the gap is small, rounding is in the way, no room is left
-REFINEMENTS = 4  # of the solution on the support, before coordinate descent is tried
 WORK = 1e8  # multiplications in a call, roughly and at the most: a call cannot be interrupted
 SWEEPS = 1000  # of coordinate descent, at the most
 
@@ -145,7 +144,7 @@ def _enter(
 
     ``square`` is G_kk, COLUMN has G_k at the support. Returns how many atoms there are then; -1 if nothing has changed.
     """
-    sign, room = 1.0 if slope > 0.0 else -1.0, len(support)
+    sign, room, zero = 1.0 if slope > 0.0 else -1.0, len(support), spread(0.0)
     excess, value, moved = abs(slope) - limit, 0.0, False
     while True:
         _project(numbers, inverse, room, count)
@@ -164,7 +163,8 @@ def _enter(
         move = spread(-sign * step)
         for block in range(0, count, COUNT):
             code = fused(move, load(numbers, ALONG * room + block), load(numbers, CODE * room + block))
-            store(numbers, CODE * room + block, code)
+            signed = fused(code, load(numbers, SIGN * room + block), zero)
+            store(numbers, CODE * room + block, choose(zero, signed, zero, code))  # two at 0 at once, but for rounding
         value += sign * step
         moved = True
         if first < 0:
@@ -227,11 +227,21 @@ def _gap_is_small(
 
 
 @compiled
-def _refine(measure: Array, support: Array, numbers: Array, inverse: Array, count: int, slopes: Array) -> int:
-    """Correct the code by what the slopes on the support lack; drop what gets to 0. Return how many atoms are left."""
+def _refine(
+    measure: Array, support: Array, numbers: Array, inverse: Array, count: int, slopes: Array, before: float
+) -> tuple[int, float]:
+    """Correct the code by what the slopes on the support lack; drop what gets to 0.
+
+    Returns how many atoms are left, and the largest lack. Nothing is done if that is not far below what it was before:
+    the inverse is not good enough.
+    """
+    lack = 0.0
     for j in range(count):
         k = support[j]
         numbers[COLUMN, j] = slopes[k] - numbers[SIGN, j] * measure[LIMIT, k]
+        lack = max(lack, abs(numbers[COLUMN, j]) * measure[FACTOR, k])
+    if lack > before / 2.0:
+        return count, np.inf
     for j in range(count):
         for i in range(count):
             numbers[CODE, i] += numbers[COLUMN, j] * inverse[j, i]
@@ -239,7 +249,7 @@ def _refine(measure: Array, support: Array, numbers: Array, inverse: Array, coun
         if numbers[SIGN, j] * numbers[CODE, j] < 0.0:
             _drop(support, numbers, inverse, j, count)
             count -= 1
-    return count
+    return count, lack
 
 
 @compiled
@@ -248,7 +258,7 @@ def _solve(
     support: Array, numbers: Array, inverse: Array, slopes: Array, pool: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Find the code of one row; return how many atoms it has, and how that ended."""
-    count, refinements = 0, 0
+    count, lack = 0, np.inf
     for k in start:
         new = _try(G, c, measure, both, support, numbers, inverse, count, k, 0.0)
         count = new if new >= 0 else count
@@ -266,11 +276,19 @@ def _solve(
                 moved, count = True, new
             lane = _worst(pool)
         if not moved:
-            if refinements == REFINEMENTS:
+            count, lack = _refine(measure, support, numbers, inverse, count, slopes, lack)
+            if lack == np.inf:
                 return count, STUCK
-            count = _refine(measure, support, numbers, inverse, count, slopes)
-            refinements += 1
     return count, STUCK
+
+
+@compiled
+def _is_worse_than_nothing(c: Array, measure: Array, dense: Array, slopes: Array) -> bool:
+    """Say whether the objective of a code is larger than that of 0, or no number at all."""
+    value = 0.0
+    for k in range(len(c)):
+        value += measure[LIMIT, k] * abs(dense[k]) - dense[k] * (c[k] + slopes[k]) / 2.0
+    return not value <= 0.0
 
 
 @compiled
@@ -285,6 +303,9 @@ def _descend(
             for k in range(K):
                 numbers[CODE, k], numbers[SIGN, k] = dense[k], np.sign(dense[k])
             top = _scan(G, c, measure, both, everything, numbers, K, slopes, pool)
+            if sweep == 0 and _is_worse_than_nothing(c, measure, dense, slopes):
+                dense[:], slopes[:] = 0.0, c
+                continue
             if _gap_is_small(c, square, measure, tol, by_gap, everything, numbers, K, slopes, top):
                 return True
         for k in range(K):

@@ -10,6 +10,7 @@ b, a (limit,): x = sum_j b_j (j-th direction) + r = sum_j a_j u_j + r    slope, 
 Functions get arrays one by one: taking them out of a tuple costs as much as a step does.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,23 +58,31 @@ def _better(one: Any, other: Any, zero: Any) -> Any:
 
 
 @compiled
-def _best(c: Array, left: Array, how: Rule, noise: float) -> int:
-    """Return the atom to take, -1 if there is none."""
-    number = c.dtype.type
-    zero, one = spread_wide(number(0)), spread_wide(number(1))
-    floor, least = spread_wide(number(how.rest)), spread_wide(number(noise))
-    by_left, by_one = spread_wide(number(how.ols)), spread_wide(number(not how.ols))
-    other_side = spread_wide(number(0 if how.nonnegative else -1))
-    found = (zero, one, zero)
-    for here in range(0, len(c), WIDE):
-        size, rest = load_wide(c, here), load_wide(left, here)
-        other = fused(other_side, size, zero)
-        size = choose(size, other, size, other)
-        gain = choose(rest, floor, choose(size, least, fused(size, size, zero), zero), zero)
-        over = choose(rest, floor, fused(by_left, rest, by_one), one)
-        found = _better((gain, over, spread_wide(number(here))), found, zero)
+def _spread_rule(how: Rule, noise: float, number: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """Return the rule as `_merit` wants it, of this type of numbers."""
+    return (
+        spread_wide(number(how.rest)),
+        spread_wide(number(noise)),
+        spread_wide(number(how.ols)),
+        spread_wide(number(not how.ols)),
+        spread_wide(number(0 if how.nonnegative else -1)),
+    )
+
+
+@compiled
+def _merit(c: Any, left: Any, rule: Any, zero: Any, one: Any) -> tuple[Any, Any]:
+    """Return what taking atoms would gain, as gain / over; 0 where they may not be taken."""
+    floor, noise, by_left, by_one, other_side = rule
+    other = fused(other_side, c, zero)
+    size = choose(c, other, c, other)
+    gain = choose(left, floor, choose(size, noise, fused(size, size, zero), zero), zero)
+    return gain, choose(left, floor, fused(by_left, left, by_one), one)
+
+
+@compiled
+def _winner(found: Any, zero: Any, one: Any) -> int:
+    """Return the place of the largest gain of all lanes, -1 if there is none."""
     found = (found[0], found[1], fused(one, counted(zero), found[2]))
-    found = _better(found, (exchanged(found[0], 16), exchanged(found[1], 16), exchanged(found[2], 16)), zero)
     found = _better(found, (exchanged(found[0], 8), exchanged(found[1], 8), exchanged(found[2], 8)), zero)
     found = _better(found, (exchanged(found[0], 4), exchanged(found[1], 4), exchanged(found[2], 4)), zero)
     found = _better(found, (exchanged(found[0], 2), exchanged(found[1], 2), exchanged(found[2], 2)), zero)
@@ -82,26 +91,43 @@ def _best(c: Array, left: Array, how: Rule, noise: float) -> int:
 
 
 @compiled
-def _take(unit: Array, Q: Array, c: Array, left: Array, shares: Array, at: int, k: int) -> float:
-    """Take atom k as the one at this place: orthogonalise, and take its direction out of c; return its share b."""
+def _best(c: Array, left: Array, how: Rule, noise: float) -> int:
+    """Return the atom to take, -1 if there is none."""
+    number = c.dtype.type
+    zero, one = spread_wide(number(0)), spread_wide(number(1))
+    rule = _spread_rule(how, noise, c.dtype.type)
+    found = (zero, one, zero)
+    for here in range(0, len(c), WIDE):
+        gain, over = _merit(load_wide(c, here), load_wide(left, here), rule, zero, one)
+        found = _better((gain, over, spread_wide(number(here))), found, zero)
+    return _winner(found, zero, one)
+
+
+@compiled
+def _take(unit: Array, Q: Array, c: Array, left: Array, shares: Array, at: int, k: int, how: Rule, noise: float) -> int:
+    """Take atom k as the one at this place: orthogonalise, take its direction out of c; return the best to follow."""
     number = c.dtype.type
     width = len(c)
     length = np.sqrt(left[k])
-    b = c[k] / length
     for j in range(at):
         shares[j] = -Q[j, k]
-    zero, over, minus_over = spread_wide(number(0)), spread_wide(number(1) / length), spread_wide(number(-1) / length)
-    minus_b = spread_wide(-b)
+    zero, one, minus_b = spread_wide(number(0)), spread_wide(number(1)), spread_wide(-c[k] / length)
+    over_length, over_minus = spread_wide(number(1) / length), spread_wide(number(-1) / length)
+    rule = _spread_rule(how, noise, c.dtype.type)
+    found = (zero, one, zero)
     for here in range(0, width, WIDE):
         q = load_wide(unit, k * width + here)
         for j in range(at):
             q = fused(spread_wide(shares[j]), load_wide(Q, j * width + here), q)
-        minus_q = fused(q, minus_over, zero)
-        q = fused(q, over, zero)
+        minus_q = fused(q, over_minus, zero)
+        q = fused(q, over_length, zero)
+        now, rest = fused(minus_b, q, load_wide(c, here)), fused(minus_q, q, load_wide(left, here))
         store(Q, at * width + here, q)
-        store(c, here, fused(minus_b, q, load_wide(c, here)))
-        store(left, here, fused(minus_q, q, load_wide(left, here)))
-    return b
+        store(c, here, now)
+        store(left, here, rest)
+        gain, over = _merit(now, rest, rule, zero, one)
+        found = _better((gain, over, spread_wide(number(here))), found, zero)
+    return _winner(found, zero, one)
 
 
 @compiled
@@ -256,6 +282,8 @@ def _pursue_row(
     """Take atoms one after the other; return how many. Their coefficients are in ``a``."""
     count, least, residual = 0, 1.0, square
     _restart(given, whole, c, left)
+    noise = how.noise
+    k = _best(c, left, how, noise)
     for _ in range(3 * how.limit):
         if residual <= most:
             _solve(G, inverse, given, Q, support, count, b, a, slope, better, how.noise)
@@ -264,20 +292,17 @@ def _pursue_row(
                 break
         if count == how.limit:
             break
-        noise = how.noise / np.sqrt(least)
-        k = _best(c, left, how, noise)
         while k >= 0 and left[k] <= how.rest / least and _dependent(Q, support, count, left, k, how.rest, slope):
             k = _best(c, left, how, noise)
         if k < 0:
             break
         least = min(least, left[k])
-        support[count] = k
+        noise = how.noise / np.sqrt(least)
+        support[count], b[count], before[count] = k, c[k] / np.sqrt(left[k]), 0.0
         if count + 1 < how.limit or how.nonnegative:
-            b[count] = _take(unit, Q, c, left, shares, count, k)
-        else:  # as `_take` does, where no other will follow
+            k = _take(unit, Q, c, left, shares, count, k, how, noise)
+        else:  # no other will follow
             Q[count, k] = np.sqrt(left[k])
-            b[count] = c[k] / Q[count, k]
-        before[count] = 0.0
         count += 1
         while how.nonnegative:
             kept = _keep_positive(Q, support, count, b, a, before)
@@ -286,7 +311,9 @@ def _pursue_row(
             count = kept
             _restart(given, whole, c, left)
             for j in range(count):
-                b[j] = _take(unit, Q, c, left, shares, j, support[j])
+                b[j] = c[support[j]] / np.sqrt(left[support[j]])
+                _take(unit, Q, c, left, shares, j, support[j], how, noise)
+            k = _best(c, left, how, noise)
         residual = square
         for i in range(count):
             residual -= b[i] * b[i]
@@ -305,7 +332,7 @@ def _enter(correlations: Array, row: int, square: float, inverse: Array, given: 
         size = 0.0
         for k in range(len(given)):
             size = max(size, abs(correlations[row, k] * inverse[k]))
-    scale = 2.0 ** -np.floor(np.log2(size)) if 0.0 < size < np.inf else 1.0
+    scale = math.ldexp(1.0, 1 - math.frexp(size)[1]) if 0.0 < size < np.inf else 1.0
     for k in range(len(given)):
         given[k] = correlations[row, k] * inverse[k] * scale
     return scale

@@ -2,8 +2,8 @@
 
 LLVM makes scalar code of a loop over eight columns (it is unrolled before the vectoriser sees it), so loops that
 work on eight columns at a time say so: `load`, `spread`, `fused`, `choose`, `store`. `load_wide` and
-`spread_wide` are for several registers at once: where a loop waits for what its last round found, there is then more
-to do meanwhile.
+`spread_wide` are for two registers and more: where a loop waits for what its last round found, it has more to do
+meanwhile.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from numba.core import types
 from numba.extending import intrinsic, models, register_model
 
 COUNT = 8
-WIDE = 32
+WIDE = 16
 
 
 class Lanes(types.Type):
@@ -64,7 +64,7 @@ def load(_typing: Any, array: Any, at: Any) -> Any:
 
 @intrinsic
 def load_wide(_typing: Any, array: Any, at: Any) -> Any:
-    """Return the 32 numbers of a C-contiguous array that begin ``at`` this flat position; not checked."""
+    """Return the sixteen numbers of a C-contiguous array that begin ``at`` this flat position; not checked."""
     return _load(array, WIDE)
 
 
@@ -76,7 +76,7 @@ def spread(_typing: Any, number: Any) -> Any:
 
 @intrinsic
 def spread_wide(_typing: Any, number: Any) -> Any:
-    """Return the number 32 times."""
+    """Return the number sixteen times."""
     return _spread(number, WIDE)
 
 

@@ -31,8 +31,8 @@ def coding_gaps(
 
     The objective is 1/2 |x - a D|^2 + alpha sum_k w_k |a_k| + l2/2 |a|^2, with a >= 0 if ``nonnegative``. The gap is at
     least what the objective of a code exceeds the least one by. Where some atom has no limit (alpha = 0, or a weight of
-    0) the gap says nothing, and the largest violation of a slope's limit is returned instead, relative to |d_k| |x|. A
-    negative code that must not be is infinitely far.
+    0) the gap says nothing, and the largest violation of a slope's limit is returned instead, relative to
+    sqrt(|d_k|^2 + l2) |x|. A negative code that must not be is infinitely far.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _relative(x: Array, D: Array, a: Array, limits: Array, l2: float, nonnegativ
         error = 2 * _gaps(x, r, a, slopes, limits, l2, nonnegative)
     else:
         error = _violations(slopes, a, limits, nonnegative)
-        norms = np.sqrt(np.einsum("ij,ij->i", D, D))
+        norms = np.sqrt(np.einsum("ij,ij->i", D, D) + l2)
         error = np.divide(error, norms, out=np.zeros_like(error), where=norms > 0).max(axis=1)
         square = np.sqrt(square)
     if nonnegative:

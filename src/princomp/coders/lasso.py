@@ -6,9 +6,9 @@ An atom whose slope exceeds its limit, |d_k.r| > alpha w_k, enters. Its code mov
 that their slopes stay at their limits, and those that get to 0 on the way leave. Each entry is exact (the inverse of
 the Gram matrix of the support is kept up to date) and lowers the objective, so no support comes twice. It ends when
 the duality gap (see `princomp.certificates.coding_gaps`) is below ``tol`` times 1/2 |x|^2. Where some atom has no
-limit (alpha = 0 or a weight of 0) there is no finite gap; then no slope may exceed its limit by more than ``tol |d_k|
-|x|``. What rounding keeps from getting there (supports that are nearly dependent) is left to coordinate descent, and
-warned of if that fails too.
+limit (alpha = 0 or a weight of 0) there is no finite gap; then no slope may exceed its limit by more than ``tol
+sqrt(|d_k|^2 + l2) |x|``. What rounding keeps from getting there (supports that are nearly dependent) is left to
+coordinate descent, and warned of if that fails too.
 """
 
 from __future__ import annotations
@@ -167,7 +167,10 @@ def _enter(G: Array, code: Array, k: int, slope: float, terms: Terms) -> bool:
         step = float(steps[first]) if leaves else step
         if np.isinf(step):  # only rounding can say that an atom of the span would help
             return bool(code[k])
-        code[support] -= sign * step * along
+        moved = code[support] - sign * step * along
+        code[support] = np.where(
+            limited & (moved * code[support] < 0), 0.0, moved
+        )  # two at 0 at once, but for rounding
         code[k] += sign * step
         if not leaves:
             return True

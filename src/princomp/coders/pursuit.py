@@ -203,7 +203,7 @@ def pursue(
         inverse = np.divide(1.0, norms, out=np.zeros(len(G)), where=norms > 0)
         given = correlation * inverse
         size = np.sqrt(square) if SMALLEST < square < np.inf else np.abs(given).max(initial=0.0)
-        scale = 2.0 ** -np.floor(np.log2(size)) if 0 < size < np.inf else 1.0
+        scale = 2.0 ** (1 - int(np.frexp(size)[1])) if 0 < size < np.inf else 1.0
         taken = _Taken(G * inverse[:, None] * inverse, given * scale)
         most = (error * scale) ** 2 if error >= 0 else -1.0
         a = _pursue_row(taken, square * scale * scale, most, limit, ols, nonnegative, floor, noise, margin)

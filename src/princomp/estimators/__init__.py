@@ -8,4 +8,12 @@ from princomp.estimators.probabilistic_pca import ProbabilisticPCA
 from princomp.estimators.sparse_cca import SparseCCA
 from princomp.estimators.sparse_pca import SparsePCA
 
-__all__ = ["PCA", "DictionaryLearning", "KernelPCA", "ProbabilisticPCA", "ProbabilisticPCAMixture", "SparseCCA", "SparsePCA"]
+__all__ = [
+    "PCA",
+    "DictionaryLearning",
+    "KernelPCA",
+    "ProbabilisticPCA",
+    "ProbabilisticPCAMixture",
+    "SparseCCA",
+    "SparsePCA",
+]

@@ -192,8 +192,8 @@ def _assurance(model: Any) -> tuple[str, ...]:
     ]
     if not known.holds and model.method != "batch":
         said.append(
-            f"That is how “{model.method}” ends as a rule, after a number of passes: near such a place, not in it. With "
-            "“batch”, begun from these atoms (dict_init), learning goes on until the bound is met."
+            f"That is how “{model.method}” ends as a rule, after a number of passes: near such a place, not in it. "
+            "With “batch”, begun from these atoms (dict_init), learning goes on until the bound is met."
         )
     if "coding gap" in known.details:
         said.append(
@@ -218,6 +218,6 @@ def _notes(model: Any, used: int, alike: float) -> tuple[str, ...]:
         notes.append(f"{count(K - used, 'atom')} of {K} {'is' if K - used == 1 else 'are'} in no code.")
     if used and alike >= TWINS:
         notes.append(f"Two atoms are nearly the same: the |cos| of their angle is {alike:.4f}.")
-    if K >= model.n_samples_:
+    if model.n_samples_ <= K:
         notes.append(f"There are as many atoms as samples: {K} for {model.n_samples_}. Each may simply be a sample.")
     return tuple(notes)

@@ -14,34 +14,49 @@ from princomp._typing import Array
 from princomp.certificates import coding_gaps
 from princomp.coders.base import Coder
 from princomp.coders.blocks import code_block
-from princomp.coders.cells import code_cells
 from princomp.coders.lasso import Lasso
 from princomp.data import Centered, Rows, budget, statistics
 from princomp.estimators.checks import check_values
 from princomp.losses import Squared, as_loss
 from princomp.progress import Tell
 from princomp.result import Result, State, Status, Value, run, warn
-from princomp.solvers.learning_atoms import Atoms
+from princomp.solvers.learning_atoms import Atoms, improved
 from princomp.solvers.learning_batch import batch
+from princomp.solvers.learning_coded import Coded, Task
 from princomp.solvers.learning_ksvd import ksvd
 from princomp.solvers.learning_online import online
 from princomp.solvers.learning_rows import Batches
 from princomp.solvers.learning_start import start
 from princomp.solvers.learning_state import residual, together
-from princomp.solvers.learning_coded import Coded, Task
-from princomp.solvers.learning_statistics import code_all
+from princomp.solvers.learning_statistics import code_all, code_rows
 from princomp.solvers.learning_statistics import code_block as code_and_sum
 from princomp.solvers.signs import signs
 
-KEPT = ("D", "A", "B", "count", "squares", "errors", "penalties", "offset", "used", "step", "replaced", "seen", "unit")  # of a solver's value
+KEPT = (
+    "D",
+    "A",
+    "B",
+    "count",
+    "squares",
+    "errors",
+    "penalties",
+    "offset",
+    "used",
+    "step",
+    "replaced",
+    "seen",
+    "unit",
+    "pull",
+)  # of a solver's value
 KEPT_TOO = ("worst_", "epoch_")
 ROWS_SEEN = 200_000  # by "online", as a rule
 ITERATIONS = {"batch": 200, "ksvd": 50}
 EPOCHS = (2, 30)
-SAMPLE = 1000  # rows, for the size of errors
+SAMPLE, TURNS = 1000, 10  # rows and turns, for the size of errors
 COPIES = 5  # of the statistics, at a time
+SMOOTHED = 30.0  # for "l1", of the size of a cell: errors below 3 % of it count by their squares
 GREEDY_ON_WORKERS = (
-    'method="batch" with a greedy coder, or a loss, keeps every row\'s code, which rows on workers have no place for. Use '
+    'method="batch" with a greedy coder, or a loss, keeps the code of every row, for which workers have no place. Use '
     'method="ksvd" or "online", or load the data into memory.'
 )
 
@@ -114,7 +129,9 @@ def go_on(rows: Rows, asked: Question, before: Result | None, tell: Tell, rng: n
     task = posed(rows, asked, value, missing)
     if before is not None and task.by_cell and value["A"].ndim == 2:  # rows so far lacked nothing
         value = {**value, "A": np.repeat(value["A"][:, :, None], rows.shape[1], axis=2)}
-    result = run(partial(solver, rows=rows, asked=asked, task=task), value, tol=0.0, max_iter=1, callback=tell, warns=False)
+    result = run(
+        partial(solver, rows=rows, asked=asked, task=task), value, tol=0.0, max_iter=1, callback=tell, warns=False
+    )
     result = replace(result, certificate=replace(result.certificate, tol=asked.tol))
     found = concluded(rows, asked, task, result, 1, late=False)
     calls = 1 + (0 if before is None else before.n_iter)
@@ -179,20 +196,32 @@ def _squares_of_what_is_there(block: Any, rows: slice) -> tuple[Array, Array]:
 
 
 def unit_of_errors(rows: Rows, asked: Question, D: Array) -> float:
-    """Return the size of a cell's error, for a loss given by its name: of some rows coded with the first atoms.
+    """Return the size of a cell's error, for a loss given by its name: of some rows, after a few turns of learning.
 
-    It is 1.4826 times the median of what is left, the sd of normal errors, which wild cells do not rule.
+    It is 1.4826 times the median of what codes leave, the sd of normal errors, which wild cells do not rule. Each turn
+    has the loss that the last one's errors ask for: those of the first atoms are too large by far. Absolute errors
+    would leave most cells without any, and atoms could hardly move: for them it goes by the cells themselves.
     """
     if not isinstance(asked.loss, str) or isinstance(as_loss(asked.loss), Squared):
         return 1.0
     some = np.unique(np.linspace(0, rows.shape[0] - 1, SAMPLE).astype(int))
     X = statistics.take(Centered(rows), some)
-    left = np.abs(X - code_cells(X, D, asked.coder) @ D)
-    for size in (left, np.abs(X)):
-        unit = 1.4826 * float(np.nanmedian(size)) if np.isfinite(size).any() else 0.0
-        if unit > 0:
-            return unit
-    return 1.0
+    unit = _median_size(X)
+    if asked.loss == "l1":
+        return SMOOTHED * unit
+    for _ in range(TURNS):
+        task = Task(D, asked.coder, by_cell=True, loss=as_loss(asked.loss, unit), keep=True)
+        coded = code_rows(X, np.arange(len(X)), task)
+        unit = _median_size(X - together(coded.codes) @ D) or unit
+        D = improved(D, coded.A / coded.count, coded.B / coded.count, asked.atoms)
+    return unit
+
+
+def _median_size(cells: Array) -> float:
+    """Return 1.4826 times the median of |cells| that are there, of those that are not 0 if most are; or else 1."""
+    size = np.abs(cells[~np.isnan(cells)])
+    middle = float(np.median(size)) if len(size) else 0.0
+    return 1.4826 * middle or float(size[size > 0].mean() if (size > 0).any() else 1.0)
 
 
 def _tell(tell: Tell, begin: float, seconds: float | None, state: State) -> bool:
@@ -204,7 +233,8 @@ def _tell(tell: Tell, begin: float, seconds: float | None, state: State) -> bool
 def first_atoms(rows: Rows, asked: Question, rng: np.random.Generator) -> Array:
     """Return the atoms to begin with: those given, brought to where they may be, or rows."""
     if asked.D is None:
-        return start(rows, asked.K, asked.atoms, rng)
+        tame = not isinstance(as_loss(asked.loss), Squared)
+        return start(rows, asked.K, asked.atoms, rng, tame=tame)
     return asked.atoms.allowed(asked.D)
 
 
@@ -290,7 +320,7 @@ def with_signs(result: Result, asked: Question) -> Result:
 def coded_rows(rows: Rows, D: Array, coder: Coder, loss: Any, *, sparse: bool) -> Any:
     """Return the codes of rows, dense or CSR, in their own kind."""
     how = (D, (D @ D.T)[None], coder, None, rows.dtype, None if isinstance(loss, Squared) else loss)
-    outputs = {"width": len(D), "dtype": rows.dtype}
+    outputs: dict[str, Any] = {"width": len(D), "dtype": rows.dtype}
     return rows.map(code_block, *how, **outputs, sparse=True) if sparse else rows.map(_dense_codes, *how, **outputs)
 
 

@@ -31,8 +31,8 @@ METHODS = ("online", "batch", "ksvd")
 class DictionaryLearning(Estimator):
     r"""Learn atoms such that each row is nearly a combination of few of them.
 
-    With atoms :math:`d_1, \dots, d_K`, the rows of D, and a code :math:`a` for each row :math:`x`, it minimises the mean
-    over rows of
+    With atoms :math:`d_1, \dots, d_K`, the rows of D, and a code :math:`a` for each row :math:`x`, it minimises the
+    mean over rows of
 
     .. math:: \tfrac12 \|x - a D\|^2 + h(a), \quad \|d_k\| \le 1,
 
@@ -335,7 +335,7 @@ class DictionaryLearning(Estimator):
         if values is not None:
             return scores_of_codes(values, D)
         rows = self._open(X, reset=False)
-        codes = coded_rows(rows, D, self._transform_coder(), sparse=True, names=self._names)
+        codes = coded_rows(rows, D, self._transform_coder(), self._loss(), sparse=True)
         return scores_of_codes(codes, D, rows.map(squares_left, codes, D, width=1, dtype=np.float64))
 
     # Using the fit
@@ -359,6 +359,10 @@ class DictionaryLearning(Estimator):
         except (TypeError, ValueError) as problem:
             raise type(problem)(f"For transform: {problem}") from None
 
+    def _loss(self) -> Any:
+        """Return the loss, in the units that the fit found."""
+        return as_loss(self.loss, float(self.result_.value["unit"]))
+
     def transform(self, X: Any) -> Any:
         """Return the codes of X.
 
@@ -374,8 +378,7 @@ class DictionaryLearning(Estimator):
         """
         rows = self._open(X, reset=False)
         D = self.components_.astype(np.float64)
-        loss = as_loss(self.loss, float(self.result_.value["unit"]))
-        return coded_rows(rows, D, self._transform_coder(), loss, sparse=self.sparse_output)
+        return coded_rows(rows, D, self._transform_coder(), self._loss(), sparse=self.sparse_output)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the rows that codes stand for: codes times atoms.

@@ -18,9 +18,9 @@ from princomp._typing import Array
 from princomp.data import Rows
 from princomp.result import State, Value
 from princomp.solvers.learning_atoms import Atoms, improved, own_weights
+from princomp.solvers.learning_coded import WORST, Coded, Task
 from princomp.solvers.learning_replacement import replaced
 from princomp.solvers.learning_state import as_coded, as_value, residual, together
-from princomp.solvers.learning_coded import WORST, Coded, Task
 from princomp.solvers.learning_statistics import code_all
 
 

@@ -77,12 +77,27 @@ class Coded:
     used: Array  # (K,) rows that use each atom
     worst: Worst
     offset: float = 0.0  # by how much errors are more than weighted squares of residuals, where there is a loss
+    pull: Array | None = None  # (K, p) sum of a' rho'(x) / 2, where there is a loss: what B is to squares
     codes: tuple[Any, ...] = field(default=())
 
     @classmethod
     def nothing(cls, K: int, p: int, *, by_cell: bool = False) -> Coded:
         """Return the sums over no rows."""
-        return cls(0.0, np.zeros((K, K, p) if by_cell else (K, K)), np.zeros((K, p)), 0.0, 0.0, 0.0, np.zeros(K), Worst.nothing(p))
+        return cls(
+            0.0,
+            np.zeros((K, K, p) if by_cell else (K, K)),
+            np.zeros((K, p)),
+            0.0,
+            0.0,
+            0.0,
+            np.zeros(K),
+            Worst.nothing(p),
+        )
+
+    @property
+    def reference(self) -> Array:
+        """The gradient at atoms of 0, (K, p), that others are measured by."""
+        return self.B if self.pull is None else self.pull
 
     @property
     def objective(self) -> float:
@@ -107,13 +122,15 @@ class Coded:
             used=self.used + other.used,
             worst=self.worst.and_of(other.worst, WORST),
             offset=self.offset + other.offset,
+            pull=other.pull if self.pull is None or other.pull is None else self.pull + other.pull,
             codes=self.codes + other.codes,
         )
 
     def times(self, weight: float) -> Coded:
         """Return what each row counts for ``weight`` rows; uses and worst rows stay."""
         names = ("count", "A", "B", "squares", "errors", "penalties", "offset")
-        return replace(self, **{name: weight * getattr(self, name) for name in names}) if weight != 1.0 else self
+        pull = None if self.pull is None else weight * self.pull
+        return replace(self, pull=pull, **{name: weight * getattr(self, name) for name in names})
 
 
 def merge(total: Coded, part: Coded) -> Coded:

@@ -2,8 +2,8 @@
 
 Objective: the mean over rows x of 1/2 |x - a D|^2, |d_k| = 1, a with few nonzeros. With E_k what the other atoms leave
 of the rows that use atom k, the exact step takes the leading singular vector of E_k; the approximate one a step of the
-power method, d_k <- E_k'a_k / |E_k'a_k|. Since E_k'a_k = B_k - A_k D + A_kk d_k, that is the sweep of `learning_atoms` on
-the sphere: A and B are all that is needed of the rows, wherever they are, and codes are found anew in the next turn.
+power method, d_k <- E_k'a_k / |E_k'a_k|. Since E_k'a_k = B_k - A_k D + A_kk d_k, that is the sweep of `learning_atoms`
+on the sphere: A and B are all that is needed of the rows, wherever they are, and codes are found anew in the next turn.
 
 A state has the objective of the codes as they were found, and of the atoms as they have been improved since.
 """
@@ -18,9 +18,9 @@ import numpy as np
 from princomp.data import Rows
 from princomp.result import State, Value
 from princomp.solvers.learning_atoms import Atoms, improved, own_weights
+from princomp.solvers.learning_coded import WORST, Task
 from princomp.solvers.learning_replacement import replaced
 from princomp.solvers.learning_state import as_value, residual
-from princomp.solvers.learning_coded import WORST, Task
 from princomp.solvers.learning_statistics import code_all
 
 # Atoms are replaced in the first turns of every ten, and settle in the others; after the fortieth turn no more.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import replace as with_
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,10 @@ from princomp._typing import Array
 from princomp.certificates.dictionary_learning import relative_gradient
 from princomp.result import State, Value
 from princomp.solvers.learning_atoms import Atoms, improved, own_weights, slopes
+from princomp.solvers.learning_coded import WORST, Coded, Task, Worst
 from princomp.solvers.learning_replacement import replaced
 from princomp.solvers.learning_rows import Batches
 from princomp.solvers.learning_state import as_coded, as_value
-from princomp.solvers.learning_coded import WORST, Coded, Task, Worst
 
 STEPS_PER_STATE = 16  # looking at a state costs about as much as a sweep over atoms
 MEMORY = 0.3  # of 0.1 to 2: best for 1500 planted signals, and for 20000 patches of images, 100 and 256 atoms
@@ -32,9 +33,9 @@ WINDOW = 20  # rows for each atom, of a stream
 def beta(step: int, batches: Batches, seen: float, K: int, forgetting: float | None) -> float:
     """Return by what the past is multiplied before the next mini-batch is added.
 
-    By default the smaller of two. One is that of the paper's algorithm 3: the t-th mini-batch counts for t at first, and
-    later the past fades slowly. The other is exp(-rows of a mini-batch / memory). Where rows come again the memory is
-    `MEMORY` epochs; in a stream it is `ROWS_KEPT` rows for each atom, and a share of what has been ``seen``.
+    By default the smaller of two. One is that of the paper's algorithm 3: the t-th mini-batch counts for t at first,
+    and later the past fades slowly. The other is exp(-rows of a mini-batch / memory). Where rows come again the memory
+    is `MEMORY` epochs; in a stream it is `ROWS_KEPT` rows for each atom, and a share of what has been ``seen``.
     """
     if forgetting is not None:
         return 1.0 - forgetting
@@ -97,7 +98,7 @@ class Epoch:
 
     count: float
     slopes: Array  # (K, p) sum over mini-batches of A D - B
-    B: Array  # (K, p)
+    B: Array  # (K, p), or what takes its place where there is a loss
     weights: Array  # (K,) A_kk
     used: Array  # (K,)
     worst: Worst
@@ -114,7 +115,7 @@ class Epoch:
         return Epoch(
             self.count + coded.count,
             self.slopes + slopes(D, coded.A, coded.B),
-            self.B + coded.B,
+            self.B + coded.reference,
             self.weights + own_weights(coded.A),
             self.used + coded.used,
             self.worst.and_of(coded.worst, WORST),
@@ -136,7 +137,7 @@ class Epoch:
     def read(cls, value: Value) -> Epoch:
         """Return what `value` made arrays of."""
         worst = Worst(*(value[f"epoch_worst_{name}"] for name in ("errors", "numbers", "rows")))
-        parts = {name: value[f"epoch_{name}"] for name in EPOCH}
+        parts: dict[str, Any] = {name: value[f"epoch_{name}"] for name in EPOCH}
         return cls(**parts | {"count": float(parts["count"])}, worst=worst)
 
 

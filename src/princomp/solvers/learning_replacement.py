@@ -1,14 +1,15 @@
 """Atoms that do not pay: dead ones, twins of others, and those that hardly serve, give way to the worst-coded rows.
 
-Without atom k, what its codes stand for is at worst lost but for the part along the atom most nearly parallel to it: the
-squared error grows by about A_kk |d_k|^2 (1 - cos^2), A_kk its summed squared coefficients, cos that of the two. A new
-atom along a row brings at least that row's squared error. So atom k gives way to a row where
+Without atom k, what its codes stand for is at worst lost but for the part along the atom most nearly parallel to it:
+the squared error grows by about A_kk |d_k|^2 (1 - cos^2), A_kk its summed squared coefficients, cos that of the two. A
+new atom along a row brings at least that row's squared error. So atom k gives way to a row where
 
     A_kk |d_k|^2 (1 - cos^2)  <  `WORTH` times the squared error of the row,
 
-and is less than a share of what the atom in the middle is worth: the cheapest atom to the worst row first, not more than a share of the atoms at a time, and to no row that is itself
-nearly parallel to an atom. (Aharon, Elad & Bruckstein, IEEE Trans. Signal Processing 2006, replace atoms by counts of
-uses and by cosines, each with a limit of its own; in sums of squares one limit serves all sizes of data.)
+and is less than a share of what the atom in the middle is worth: the cheapest atom to the worst row first, not more
+than a share of the atoms at a time, and to no row that is itself nearly parallel to an atom. (Aharon, Elad and
+Bruckstein, IEEE Trans. Signal Processing 2006, replace atoms by counts of uses and by cosines, each with a limit of its
+own; in sums of squares one limit serves all sizes of data.)
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ TWIN = 0.9  # |cos| from which on a row is not new
 
 
 def replaced(D: Array, weights: Array, worst: Worst, atoms: Atoms, hardly: float = HARDLY) -> tuple[Array, Array]:
-    """Return atoms, some replaced by the worst rows, and the numbers of those that are; ``weights`` (K,) are the A_kk."""
+    """Return atoms, some replaced by the worst rows, and the numbers of those that are; ``weights`` are the A_kk."""
     length = np.linalg.norm(D, axis=1)
     unit = D / np.where(length > 0, length, 1.0)[:, None]
-    D, done = D.copy(), []
+    done: list[int] = []
+    D = D.copy()
     energy = weights * length**2
     parallel = np.square(unit @ unit.T)
     np.fill_diagonal(parallel, 0.0)

@@ -1,8 +1,8 @@
 """Rows in mini-batches, in an order that a seed decides and blocks do not.
 
 Here an epoch goes through a permutation of all row numbers, and as much of it as fits into some memory is read in one
-pass. On workers, where a pass is dear, a step is a pass: whoever holds a block codes those of its rows whose turn it is,
-and the sums come back.
+pass. On workers, where a pass is dear, a step is a pass: whoever holds a block codes those of its rows whose turn it
+is, and the sums come back.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ def as_value(coded: Coded) -> dict[str, Array]:
     value = {name: np.array(getattr(coded, name)) for name in (*NUMBERS, *ARRAYS)}
     worst = coded.worst
     value |= {"worst_errors": worst.errors, "worst_numbers": worst.numbers, "worst_rows": worst.rows}
+    if coded.pull is not None:
+        value["pull"] = coded.pull
     if coded.codes:
         codes = together(coded.codes)
         value |= {"codes_indptr": codes.indptr, "codes_indices": codes.indices, "codes_data": codes.data}
@@ -30,9 +32,9 @@ def as_value(coded: Coded) -> dict[str, Array]:
 
 def as_coded(value: Value) -> Coded:
     """Return the sums that `as_value` made arrays of."""
-    numbers = {name: float(value[name]) for name in NUMBERS}
+    parts: dict[str, Any] = {name: float(value[name]) for name in NUMBERS} | {name: value[name] for name in ARRAYS}
     worst = Worst(value["worst_errors"], value["worst_numbers"], value["worst_rows"])
-    return Coded(**numbers, **{name: value[name] for name in ARRAYS}, worst=worst, codes=_codes(value))
+    return Coded(**parts, worst=worst, pull=value.get("pull"), codes=_codes(value))
 
 
 def _codes(value: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -56,4 +58,4 @@ def residual(D: Array, coded: Coded, atoms: Atoms) -> float:
     """Return the relative projected gradient of atoms that rows were coded with."""
     n = coded.count
     A, B = coded.A / n, coded.B / n
-    return relative_gradient(D, slopes(D, A, B), own_weights(A), B, atoms.prox)
+    return relative_gradient(D, slopes(D, A, B), own_weights(A), coded.reference / n, atoms.prox)
