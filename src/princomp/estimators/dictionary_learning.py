@@ -127,7 +127,7 @@ class DictionaryLearning(Estimator):
     >>> from princomp import DictionaryLearning
     >>> rng = np.random.default_rng(0)
     >>> atoms = np.linalg.qr(rng.normal(size=(8, 4)))[0].T
-    >>> codes = rng.normal(size=(500, 4)) * (rng.random((500, 4)) < 0.4)
+    >>> codes = rng.normal(size=(2000, 4)) * (rng.random((2000, 4)) < 0.25)
     >>> model = DictionaryLearning(4, alpha=0.05, random_state=0).fit(codes @ atoms)
     >>> bool((np.abs(model.components_ @ atoms.T).max(axis=0) > 0.99).all())
     True
