@@ -239,8 +239,10 @@ class CodingProblem:
 
     def stated(self, codes):
         """The gap of each row, as princomp measures it of codes from anywhere."""
-        from princomp.certificates import coding_gaps
+        from princomp.certificates import coding_gaps, penalty_gaps
 
+        if "groups" in self.how:
+            return np.asarray(penalty_gaps(self.X, self.D, codes, self.arguments()["penalty"]), float)
         words = {"positive": "nonnegative"}
         how = {words.get(name, name): value for name, value in self.how.items()}
         return np.asarray(coding_gaps(self.X, self.D, scipy.sparse.csr_array(codes), **how), float)

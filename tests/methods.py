@@ -96,6 +96,25 @@ METHODS = {
     ),
 }
 
+DICTIONARY = {
+    "allows_missing": True,
+    "from_covariance": False,
+    "ignores_offset": False,
+    "by_feature": False,
+    "at_most_rank": False,
+}
+METHODS |= {
+    "dictionary, online": Method(
+        "DictionaryLearning", {"alpha": 0.5, "batch_size": 100}, {"tol": 1e-10, "max_iter": 5000}, **DICTIONARY
+    ),
+    "dictionary, batch": Method(
+        "DictionaryLearning", {"method": "batch", "alpha": 0.5}, {"tol": 1e-10, "max_iter": 5000}, **DICTIONARY
+    ),
+    "dictionary, ksvd": Method(
+        "DictionaryLearning", {"method": "ksvd", "nonzeros": 1}, {"tol": 1e-10, "max_iter": 5000}, **DICTIONARY
+    ),
+}
+
 # Other parameters that decide what is computed, for scikit-learn's checks: (estimator, parameters). They are asked of
 # every estimator as it comes, too.
 FORMS = [
@@ -115,4 +134,6 @@ FORMS = [
     ("KernelPCA", {"n_components": 1, "kernel": "linear"}),
     ("KernelPCA", {"n_components": 1, "kernel": "cosine"}),
     ("KernelPCA", {"n_components": 1, "kernel": "normalized-rbf"}),
+    ("DictionaryLearning", {"n_components": 2, "method": "batch", "max_iter": 5, "tol": 0.0}),
+    ("DictionaryLearning", {"n_components": 2, "method": "ksvd", "nonzeros": 1}),
 ]

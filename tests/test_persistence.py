@@ -32,7 +32,7 @@ from princomp import PCA
 from princomp._kinds import Number, Numbers
 from princomp.data.memory import MemoryRows
 from princomp.datasets import make_height_weight
-from princomp.losses import Huber, Squared
+from princomp.losses import Absolute, Huber, Power, Squared
 from princomp.penalties import (
     L0,
     L1,
@@ -289,7 +289,7 @@ VALUES = [
     *(np.array([True, False]), np.arange(3, dtype="<i4"), np.array([np.nan, np.inf, -0.0], "<f4")),
     *([np.ones(2), np.zeros(2)], [np.ones(2), np.ones(3)], [np.array(1), np.array(2)], [np.zeros(0)] * 3),
     np.array(["a", "\udcff", ""], dtype=object),
-    [Huber(0.1), {"x": Squared()}],
+    [Huber(0.1), {"x": Squared()}, Absolute(0.1), Power(1.5, 0.2, 3.0)],
     [Zero(), L1(0.1), NonNegative(), Groups(0.1, [[0, 1]], [2.0]), Tree(0.1, [[0, 1], [0]])],
     OverlappingGroups(0.1, [[0, 1], [1, 2]]),
     [L0(0.1), Lp(0.1, 0.3), ElasticNet(0.1, 0.2), Box(-np.inf, 2.0), NonNegative(Lp(0.1))],

@@ -185,7 +185,7 @@ def test_a_method_is_a_file_of_its_own():
     assert next(iter(methods())) == "pca"
     for method in methods().values():
         parameters = set(getattr(princomp, method.estimator)().get_params())
-        assert {option.name for option in method.options} <= parameters
+        assert {method.renamed.get(option.name, option.name) for option in method.options} <= parameters
 
 
 @pytest.fixture(scope="module")

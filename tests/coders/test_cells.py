@@ -233,6 +233,36 @@ def test_robust_codes_are_minimisers(name, problem):
         assert value(code) <= best + 1e-4 * (1 + abs(best))
 
 
+@pytest.mark.parametrize("loss", [Huber(0.5), Absolute(0.05, 2.0)], ids=repr)
+@pytest.mark.parametrize("coder", [Lasso(0.1), Lasso(0.1, 0.3, np.arange(1.0, 11.0), True)], ids=["l1", "all"])
+def test_wild_cells_as_atoms_find_the_minimum_that_reweighting_tends_to(loss, coder, problem):
+    D, X = problem
+    X = X[:8]
+    X[5:, 1] = 30.0
+    exact = objectives(X, D, code_robust(X, D, coder, loss), coder, loss)
+    slow = Proximal(Weighted(coder), tol=1e-12, max_iter=100_000)
+    tended = objectives(X, D, code_robust(X, D, slow, loss, tol=1e-9, rounds=400), coder, loss)
+    np.testing.assert_allclose(exact, tended, rtol=1e-4, atol=1e-8)
+    assert (exact <= tended + 1e-6 * (1 + tended)).all()
+
+
+class Weighted:
+    """The penalty of a lasso, as a penalty."""
+
+    convex = True
+
+    def __init__(self, coder):
+        self.coder, self.weights = coder, np.ones(K) if coder.weights is None else coder.weights
+
+    def value(self, w):
+        return float(self.coder.penalties(sp.csr_array(np.reshape(w, (K, -1)).T)).sum())
+
+    def prox(self, w, step):
+        limits = self.coder.alpha * self.weights.reshape(-1, *(1 for _ in w.shape[1:])) * step
+        z = np.maximum(w - limits, 0) + (0 if self.coder.nonnegative else np.minimum(w + limits, 0))
+        return z / (1 + self.coder.l2 * step)
+
+
 def test_a_wild_cell_does_not_rule():
     rng = np.random.default_rng(0)
     D = rng.normal(size=(20, 30))

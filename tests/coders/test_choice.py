@@ -58,6 +58,8 @@ def test_nonzeros_and_error_come_first(penalty):
         (NonNegative(NonNegative(L1(0.1))), (0.1, 0.0, True)),
         (NonNegative(), (0.0, 0.0, True)),
         (Zero(), (0.0, 0.0, False)),
+        (L0(0.0), (0.0, 0.0, False)),
+        (NonNegative(Lp(0.0)), (0.0, 0.0, True)),
     ],
     ids=repr,
 )

@@ -195,7 +195,7 @@ def test_units_do_not_matter(scale, problem):
 
 def test_too_few_steps_are_said(problem):
     D, X = problem
-    with pytest.warns(ConvergenceWarning, match="of 12 codes are not as close as tol=1e-10 asks after max_iter=2"):
+    with pytest.warns(ConvergenceWarning, match="of 12 codes are not as close as tol=1e-10 asks"):
         encode(Proximal(L1(0.1), tol=1e-10, max_iter=2), D, X)
 
 
@@ -251,6 +251,13 @@ def test_a_start_that_costs_less_is_kept_and_atoms_of_zeros_are_left_out(problem
     assert not codes.toarray()[:, 4].any()
     again = encode(Proximal(L0(0.1), tol=1e-12), D, X, codes)
     np.testing.assert_allclose(again.toarray(), codes.toarray(), atol=1e-7)
+
+
+@pytest.mark.parametrize("penalty", [L0(1e-9), Lp(1e-9, 0.5), L0(0.0)], ids=repr)
+def test_hardly_any_price_leaves_least_squares(penalty, problem):
+    D, X = problem
+    codes = encode(Proximal(penalty), D[:6], X).toarray()
+    np.testing.assert_allclose(codes, np.linalg.lstsq(D[:6].T, X.T, rcond=None)[0].T, atol=1e-4)
 
 
 # --- groups and trees ---------------------------------------------------------------------------

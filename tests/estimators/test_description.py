@@ -290,6 +290,12 @@ def test_what_a_reader_of_a_dictionary_should_know():
     assert any("as many atoms as samples" in note for note in many.notes)
 
 
+def test_what_a_loss_keeps_is_no_share_of_squares():
+    found = describe(DictionaryLearning(3, nonzeros=1, loss="huber", max_iter=1, random_state=0).fit(X))
+    assert "share_of_squares" not in found.facts
+    assert "squares" not in found.summary
+
+
 def test_rows_of_a_dictionary_count_what_is_there():
     """The share of squares that is left of a row is that over its cells that are not missing."""
     model, (given,) = fitted("DictionaryLearning, gaps")

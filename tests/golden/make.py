@@ -15,11 +15,34 @@ from pathlib import Path
 import numpy as np
 
 from methods import METHODS
-from princomp import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA, save
+from princomp import (
+    PCA,
+    DictionaryLearning,
+    KernelPCA,
+    ProbabilisticPCA,
+    ProbabilisticPCAMixture,
+    SparseCCA,
+    SparsePCA,
+    save,
+)
 from princomp.data.memory import MemoryRows
 from princomp.kernels import Cosine, Gaussian, Laplacian, Linear, NearestNeighbors, Normalized, Polynomial, Sigmoid
-from princomp.losses import Huber, Squared
-from princomp.penalties import L1, Groups, NonNegative, OverlappingGroups, Tree
+from princomp.losses import Absolute, Huber, Power, Squared
+from princomp.penalties import (
+    L0,
+    L1,
+    Box,
+    ElasticNet,
+    ElasticNetBall,
+    Groups,
+    L1Ball,
+    L2Ball,
+    Lp,
+    NonNegative,
+    OverlappingGroups,
+    Sphere,
+    Tree,
+)
 
 FOLDER = Path(__file__).parent
 NAMES = ("length", "Höhe", "幅 😀", "<b>&\u202e", "\x1b[31mred")  # the last two must never reach a page, or a terminal
@@ -77,6 +100,16 @@ MODELS |= {
     "unfitted-groups": (PCA(2, solver="optimize", penalty=Groups(0.5, PLACES)), ()),
     "unfitted-tree": (PCA(2, solver="optimize", penalty=Tree(0.5, (*PLACES, (2, 3)))), ()),
     "unfitted-overlapping": (PCA(2, solver="optimize", penalty=OverlappingGroups(0.5, ((0, 1), (1, 2)))), ()),
+    "dictionary-huber": (DictionaryLearning(3, alpha=0.5, loss="huber", random_state=0, max_iter=3), (X,)),
+    "dictionary-gaps": (DictionaryLearning(3, alpha=0.5, random_state=0, max_iter=3), (WITH_GAPS,)),
+    "unfitted-elastic-net": (
+        DictionaryLearning(2, penalty=ElasticNet(0.5, 0.25), constraint=ElasticNetBall(0.5), loss=Power(1.5)),
+        (),
+    ),
+    "unfitted-l0": (DictionaryLearning(2, penalty=L0(0.5), constraint=L1Ball(2.0), loss=Absolute()), ()),
+    "unfitted-lp": (DictionaryLearning(2, penalty=Lp(0.5, 0.5), constraint=L2Ball(2.0)), ()),
+    "unfitted-sphere": (DictionaryLearning(2, constraint=Sphere(2.0), transform_penalty=L1(0.5)), ()),
+    "unfitted-box": (DictionaryLearning(2, constraint=Box(-0.5, 0.25)), ()),
     "unfitted-kernels": (
         KernelPCA(2, kernel=Linear() + Laplacian(0.5) * Polynomial(0.5) + Cosine() * Sigmoid(0.5) + Gaussian(0.25)),
         (),

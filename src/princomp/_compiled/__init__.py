@@ -39,15 +39,20 @@ def loops(name: str) -> ModuleType | None:
         return None
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compile a function, kept on disk for later processes where some folder can be written to."""
     from numba import njit
 
-    how = {"nogil": True, "error_model": "numpy"}
+    how = {"nogil": True, "error_model": "numpy", **options}
     try:
         return njit(cache=True, **how)(function)
     except RuntimeError:  # no folder for the cache
         return njit(**how)(function)
+
+
+def part(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function as a part of those that call it: for what stays in registers, which a call would empty."""
+    return compiled(function, forceinline=True)
 
 
 def compiled_or_itself(function: Callable[..., Any]) -> Callable[..., Any]:

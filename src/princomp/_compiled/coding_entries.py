@@ -9,7 +9,8 @@ from princomp._compiled.coding_terms import Price
 from princomp._typing import Array
 
 NEWTON = 100  # steps; see `princomp.penalties.entries.Lp`
-SWEEPS = 2000  # over the support; some ten are usual
+SWEEPS = 2000  # over the support, at the end; some ten are usual
+HASTY = 5  # while entries come and go
 FAR = 1e18  # in units of the threshold: nothing that can be seen is taken away
 
 
@@ -43,7 +44,7 @@ def _nearest(price: Price, u: float, weight: float) -> float:
 
 
 @compiled_or_itself
-def _settle(gram: Array, price: Price, a: Array, support: Array, slopes: Array, tol: float) -> bool:
+def _settle(gram: Array, price: Price, a: Array, support: Array, slopes: Array, tol: float, sweeps: int) -> bool:
     """Descend along the atoms of the support, one after the other, until slopes change by ``tol`` at the most.
 
     ``slopes`` is c - G a on the support; a and slopes are changed in place.
@@ -53,7 +54,7 @@ def _settle(gram: Array, price: Price, a: Array, support: Array, slopes: Array, 
     for i in range(s):
         for j in range(s):
             part[i, j] = gram[support[i], support[j]]
-    for _ in range(SWEEPS):
+    for _ in range(sweeps):
         largest = 0.0
         for i in range(s):
             k, weight = support[i], part[i, i]
@@ -77,14 +78,14 @@ def _descend(gram: Array, c: Array, square: float, price: Price, a: Array, tol: 
         steepest = max(steepest, abs(c[k]))
         if not gram[k, k] > 0.0:
             a[k] = 0.0  # an atom of zeros
-    settled = True
+    settled = thorough = True
     for _ in range(20 * K + 100):
         support = np.flatnonzero(a)
         slopes = c.copy()
         for i in support:
             slopes -= a[i] * gram[i]
         if len(support) > 0:
-            settled = _settle(gram, price, a, support, slopes[support], tol * steepest)
+            settled = _settle(gram, price, a, support, slopes[support], tol * steepest, SWEEPS if thorough else HASTY)
             support = np.flatnonzero(a)
             slopes = c.copy()
             for i in support:
@@ -100,9 +101,12 @@ def _descend(gram: Array, c: Array, square: float, price: Price, a: Array, tol: 
                 fall = weight / 2 * (a[k] - z) * (a[k] + z - 2 * u) + _value(price, a[k]) - _value(price, z)
                 if fall > gain:
                     best, entry, gain = k, z, fall
-        if best < 0:
+        if best >= 0:
+            a[best], thorough = entry, False
+        elif settled or thorough:
             return settled
-        a[best] = entry
+        else:
+            thorough = True
     return False
 
 

@@ -15,8 +15,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from princomp._compiled import compiled
-from princomp._compiled.lanes import WIDE, choose, counted, exchanged, first, fused, load_wide, spread_wide, store
+from princomp._compiled import compiled, part
+from princomp._compiled.lanes import (
+    WIDE,
+    choose,
+    counted,
+    exchanged,
+    first,
+    fused,
+    lessened,
+    load_wide,
+    spread_wide,
+    store,
+)
 from princomp._typing import Array
 
 WORK = 2e8  # multiplications in a call, at the most: a call cannot be interrupted
@@ -46,7 +57,7 @@ def _normalise(G: Array, inverse: Array, unit: Array, whole: Array) -> None:
             unit[k, other] = (G[k, other] * inverse[k]) * inverse[other]
 
 
-@compiled
+@part
 def _better(one: Any, other: Any, zero: Any) -> Any:
     """Return, lane by lane, whose gain is larger: (gain, over, place), the gain being gain / over."""
     mine, theirs = fused(one[0], other[1], zero), fused(other[0], one[1], zero)
@@ -57,29 +68,29 @@ def _better(one: Any, other: Any, zero: Any) -> Any:
     )
 
 
-@compiled
+@part
 def _spread_rule(how: Rule, noise: float, number: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return the rule as `_merit` wants it, of this type of numbers."""
+    """Return the rule as `_merit` wants it, of this type of numbers; ``noise`` is what c^2 may be by rounding."""
     return (
         spread_wide(number(how.rest)),
         spread_wide(number(noise)),
         spread_wide(number(how.ols)),
         spread_wide(number(not how.ols)),
-        spread_wide(number(0 if how.nonnegative else -1)),
+        spread_wide(number(0 if how.nonnegative else -np.inf)),
     )
 
 
-@compiled
+@part
 def _merit(c: Any, left: Any, rule: Any, zero: Any, one: Any) -> tuple[Any, Any]:
     """Return what taking atoms would gain, as gain / over; 0 where they may not be taken."""
-    floor, noise, by_left, by_one, other_side = rule
-    other = fused(other_side, c, zero)
-    size = choose(c, other, c, other)
-    gain = choose(left, floor, choose(size, noise, fused(size, size, zero), zero), zero)
+    floor, noise, by_left, by_one, least = rule
+    size = choose(c, least, c, zero)
+    gain = fused(size, size, zero)
+    gain = choose(left, floor, choose(gain, noise, gain, zero), zero)
     return gain, choose(left, floor, fused(by_left, left, by_one), one)
 
 
-@compiled
+@part
 def _winner(found: Any, zero: Any, one: Any) -> int:
     """Return the place of the largest gain of all lanes, -1 if there is none."""
     found = (found[0], found[1], fused(one, counted(zero), found[2]))
@@ -108,25 +119,24 @@ def _take(unit: Array, Q: Array, c: Array, left: Array, shares: Array, at: int, 
     """Take atom k as the one at this place: orthogonalise, take its direction out of c; return the best to follow."""
     number = c.dtype.type
     width = len(c)
-    length = np.sqrt(left[k])
+    over = number(1) / np.sqrt(left[k])
     for j in range(at):
         shares[j] = -Q[j, k]
-    zero, one, minus_b = spread_wide(number(0)), spread_wide(number(1)), spread_wide(-c[k] / length)
-    over_length, over_minus = spread_wide(number(1) / length), spread_wide(number(-1) / length)
+    zero, one = spread_wide(number(0)), spread_wide(number(1))
+    minus_b, over_length = spread_wide(-c[k] * over), spread_wide(over)
     rule = _spread_rule(how, noise, c.dtype.type)
     found = (zero, one, zero)
     for here in range(0, width, WIDE):
         q = load_wide(unit, k * width + here)
         for j in range(at):
             q = fused(spread_wide(shares[j]), load_wide(Q, j * width + here), q)
-        minus_q = fused(q, over_minus, zero)
         q = fused(q, over_length, zero)
-        now, rest = fused(minus_b, q, load_wide(c, here)), fused(minus_q, q, load_wide(left, here))
+        now, rest = fused(minus_b, q, load_wide(c, here)), lessened(load_wide(left, here), q, q)
         store(Q, at * width + here, q)
         store(c, here, now)
         store(left, here, rest)
-        gain, over = _merit(now, rest, rule, zero, one)
-        found = _better((gain, over, spread_wide(number(here))), found, zero)
+        gain, per = _merit(now, rest, rule, zero, one)
+        found = _better((gain, per, spread_wide(number(here))), found, zero)
     return _winner(found, zero, one)
 
 
@@ -282,7 +292,7 @@ def _pursue_row(
     """Take atoms one after the other; return how many. Their coefficients are in ``a``."""
     count, least, residual = 0, 1.0, square
     _restart(given, whole, c, left)
-    noise = how.noise
+    noise = how.noise * how.noise
     k = _best(c, left, how, noise)
     for _ in range(3 * how.limit):
         if residual <= most:
@@ -292,12 +302,12 @@ def _pursue_row(
                 break
         if count == how.limit:
             break
-        while k >= 0 and left[k] <= how.rest / least and _dependent(Q, support, count, left, k, how.rest, slope):
+        while k >= 0 and left[k] * least <= how.rest and _dependent(Q, support, count, left, k, how.rest, slope):
             k = _best(c, left, how, noise)
         if k < 0:
             break
         least = min(least, left[k])
-        noise = how.noise / np.sqrt(least)
+        noise = how.noise * how.noise / least
         support[count], b[count], before[count] = k, c[k] / np.sqrt(left[k]), 0.0
         if count + 1 < how.limit or how.nonnegative:
             k = _take(unit, Q, c, left, shares, count, k, how, noise)
@@ -394,14 +404,10 @@ def _pursue(
 def pursue(grams: Array, correlations: Array, squares: Array, how: Rule) -> tuple[Array, Array, Array]:
     """Return indptr, indices and data of the codes (m, K), CSR, from (1 or m, K, K), (m, K) and (m,)."""
     m, dtype = len(correlations), correlations.dtype
-    given = (
-        np.ascontiguousarray(grams, np.float64),
-        np.ascontiguousarray(correlations),
-        np.ascontiguousarray(squares, np.float64),
-    )
-    grams, correlations, squares = (part.view() for part in given)
-    for part in (grams, correlations, squares):
-        part.flags.writeable = False  # one compiled form for all, be they maps of files or not
+    grams, squares = np.ascontiguousarray(grams, np.float64).view(), np.ascontiguousarray(squares, np.float64).view()
+    correlations = np.ascontiguousarray(correlations).view()
+    for given in (grams, correlations, squares):
+        given.flags.writeable = False  # one compiled form for all, be they maps of files or not
     indptr, done = np.zeros(m + 1, np.int64), 0
     indices, data = [np.empty(0, np.int32)], [np.empty(0, dtype)]
     while done < m:

@@ -103,6 +103,16 @@ def fused(_typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
+def lessened(_typing: Any, c: Any, a: Any, b: Any) -> Any:
+    """Return c - a b, rounded once where the processor can."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.fsub(args[0], builder.fmul(args[1], args[2], flags=("contract",)), flags=("contract",))
+
+    return c(c, c, c), generate
+
+
+@intrinsic
 def choose(_typing: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
     """Return ``yes`` where a > b, ``no`` elsewhere, also where a or b is not a number."""
 

@@ -37,7 +37,7 @@ def coding_gaps(
     Parameters
     ----------
     X : (n, p) array or CSR array
-        The rows.
+        The rows; NaN is missing, and left out of |x - a D|^2 and |x|^2.
     dictionary : (K, p) array
         The atoms.
     codes : (n, K) array or CSR array
@@ -70,8 +70,10 @@ def coding_gaps(
     parts = [np.zeros(0)]
     for begin in range(0, n, step):
         x, a = (_dense(whole[begin : begin + step]) for whole in (X, codes))
+        seen = ~np.isnan(x)
+        x = np.where(seen, x, 0.0)
         size = _powers_of_two(x)  # in units of its own, no row's square overflows or vanishes
-        parts.append(_relative(x / size, D, a / size, limits / size, l2, nonnegative))
+        parts.append(_relative(x / size, seen, D, a / size, limits / size, l2, nonnegative))
     return np.concatenate(parts)
 
 
@@ -85,8 +87,8 @@ def _powers_of_two(x: Array) -> Array:
     return np.where(largest > 0, np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000)), 1.0)
 
 
-def _relative(x: Array, D: Array, a: Array, limits: Array, l2: float, nonnegative: bool) -> Array:
-    r = x - a @ D
+def _relative(x: Array, seen: Array, D: Array, a: Array, limits: Array, l2: float, nonnegative: bool) -> Array:
+    r = np.where(seen, x - a @ D, 0.0)  # slopes are then those of the cells that are there
     slopes = r @ D.T - l2 * a
     square = np.einsum("ij,ij->i", x, x)
     if (limits > 0).all():

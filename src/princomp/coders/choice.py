@@ -101,7 +101,7 @@ def _by_object(penalty: Any, weights: Array | None, positive: bool, tol: float) 
     inner, nonnegative = penalty, positive
     while isinstance(inner, NonNegative):
         inner, nonnegative = inner.penalty, True
-    if isinstance(inner, L1 | ElasticNet | Zero):
+    if isinstance(inner, L1 | ElasticNet | Zero) or (isinstance(inner, L0 | Lp) and inner.alpha == 0):
         alpha = float(getattr(inner, "alpha", 0.0))
         return Lasso(alpha, float(getattr(inner, "l2", 0.0)), weights, nonnegative, tol)
     _no_weights(weights, repr(penalty))

@@ -12,6 +12,7 @@ Mazumder, Friedman & Hastie, J. Am. Stat. Assoc. 2011 (coordinate descent with s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,13 @@ from princomp._compiled.coding_terms import Price
 from princomp._typing import Array
 from princomp.penalties import L0, Lp, NonNegative
 
+AT_ONCE = 4  # rows
+
 
 def price_of(penalty: Any) -> Price | None:
-    """Return what an entry costs, None for penalties of another kind."""
+    """Return what an entry costs, None for penalties of another kind, and where nothing costs anything."""
     inner = penalty.penalty if isinstance(penalty, NonNegative) else penalty
-    if not isinstance(inner, L0 | Lp):
+    if not isinstance(inner, L0 | Lp) or inner.alpha == 0:
         return None
     return Price(float(inner.alpha), float(getattr(inner, "p", 0.0)), inner is not penalty)
 
@@ -40,5 +43,12 @@ def descend(
     if price.nonnegative:
         np.maximum(codes, 0.0, out=codes)
     settled = np.zeros(len(codes), dtype=bool)
-    entry_codes(*given, price, codes, settled, tol)
+    for rows in few_rows(len(codes)):
+        own = given[0] if len(given[0]) == 1 else given[0][rows]
+        entry_codes(own, given[1][rows], given[2][rows], price, codes[rows], settled[rows], tol)
     return codes, settled
+
+
+def few_rows(m: int) -> Iterator[slice]:
+    """Yield a few rows at a time: a compiled loop cannot be interrupted, and some rows take long."""
+    yield from (slice(first, first + AT_ONCE) for first in range(0, m, AT_ONCE))

@@ -16,6 +16,7 @@ import numpy as np
 
 from princomp._compiled.coding_terms import Nest
 from princomp._typing import Array
+from princomp.coders.entries import few_rows
 from princomp.penalties import Groups, NonNegative, Tree
 
 
@@ -47,5 +48,7 @@ def search(
     if nest.nonnegative:
         np.maximum(codes, 0.0, out=codes)
     settled = np.zeros(len(codes), dtype=bool)
-    nested_codes(*given, nest, codes, settled, tol)
+    for rows in few_rows(len(codes)):
+        own = given[0] if len(given[0]) == 1 else given[0][rows]
+        nested_codes(own, given[1][rows], given[2][rows], nest, codes[rows], settled[rows], tol)
     return codes, settled

@@ -52,7 +52,8 @@ class Proximal:
     tol : float, default 1e-6
         How good codes are: the duality gap in units of 1/2 |x|^2, or what stands in for it, see above.
     max_iter : int, default 10000
-        Steps of each row; a warning is given where they do not suffice.
+        Proximal gradient steps of each row; a warning is given where they do not suffice. (Descent along entries and
+        working sets have limits of their own.)
 
     Examples
     --------
@@ -98,10 +99,8 @@ class Proximal:
         if unsettled:
             from sklearn.exceptions import ConvergenceWarning
 
-            warn(
-                f"{unsettled} of {m} codes are not as close as tol={self.tol:g} asks after max_iter={self.max_iter}.",
-                ConvergenceWarning,
-            )
+            more = "" if self.optimal else ", and are not sure to be local minima"
+            warn(f"{unsettled} of {m} codes are not as close as tol={self.tol:g} asks{more}.", ConvergenceWarning)
         return sp.vstack(done, format="csr")
 
     def _tile(self, gram: Array, correlations: Array, squares: Array, start: Array | None) -> tuple[Array, Array]:

@@ -35,7 +35,7 @@ WAYS = {
 def describe_dictionary(model: Any) -> Description:
     """Return what a fitted `DictionaryLearning` says of itself."""
     D, shares = np.asarray(model.components_, np.float64), model.atom_counts_ / model.n_coded_
-    per_row, kept = float(shares.sum()), 1.0 - float(model.residual_share_)
+    per_row, kept = float(shares.sum()), None if model.residual_share_ is None else 1.0 - float(model.residual_share_)
     used, alike = int(np.count_nonzero(shares)), coherence(D)
     found = basics(
         model,
@@ -58,7 +58,7 @@ def describe_dictionary(model: Any) -> Description:
             ("features", count(D.shape[1])),
             ("atoms", count(len(D))),
             ("atoms in a sample", f"{per_row:.3g}"),
-            ("of the squares", percent(kept)),
+            *([] if kept is None else [("of the squares", percent(max(kept, 0.0)))]),
         ),
         summary=_summary(len(D), used, per_row, kept),
         notes=_notes(model, used, alike),
@@ -150,10 +150,12 @@ def _curve(model: Any) -> Curve:
     return Curve("objective", "Objective", OBJECTIVE, columns, bars="objective", axis="Objective")
 
 
-def _summary(K: int, used: int, per_row: float, kept: float) -> str:
+def _summary(K: int, used: int, per_row: float, kept: float | None) -> str:
     if not used:
         return "No sample takes any atom: every code is 0."
     of = count(K, "atom") if used == K else f"{count(used)} of {count(K, 'atom')}"
+    if kept is None:
+        return f"{of}, {per_row:.3g} of them in a sample on average."
     return f"{of}, {per_row:.3g} of them in a sample on average, keep {percent(max(kept, 0.0))} of the squares."
 
 

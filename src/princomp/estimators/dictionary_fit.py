@@ -145,7 +145,7 @@ def solver(value: Value, rows: Rows, asked: Question, task: Task) -> Iterator[St
     if asked.method == "batch":
         states = batch(value, rows, task, atoms, replace=asked.replace)
     elif asked.method == "ksvd":
-        states = ksvd(value, rows, task, atoms, replace=asked.replace)
+        states = ksvd(value, rows, task, atoms, replace=asked.replace, exact=asked.exact)
     else:
         batches = Batches(rows, asked.batch_size, int(value["seed"]) if "seed" in value else None)
         states = online(value, batches, task, atoms, forgetting=asked.forgetting, replace=asked.replace)
@@ -158,9 +158,13 @@ def posed(rows: Rows, asked: Question, value: Value, missing: bool) -> Task:
     loss = as_loss(asked.loss, float(value["unit"]))
     by_cell = missing or not isinstance(loss, Squared)
     K, p = value["D"].shape
+    plain = not by_cell and asked.atoms == Atoms("sphere") and not getattr(asked.coder, "nonnegative", False)
+    if asked.method == "ksvd" and asked.exact and not plain:
+        raise ValueError(
+            'update="exact" is for complete data, loss="l2", and atoms and codes of either sign. Use '
+            'update="approximate".'
+        )
     if by_cell:
-        if asked.exact:
-            raise ValueError('update="exact" is for complete data and loss="l2". Use update="approximate".')
         budget.require(
             COPIES * 8.0 * p * K * K,
             f"Learning {K} atoms of {p} columns where cells are missing, or with a loss,",
@@ -177,7 +181,7 @@ def survey(rows: Rows, names: Any) -> bool:
     squares = float(rows.reduce(_squares))
     if np.isfinite(squares):
         return False
-    check_values(rows, names, center=False, missing=True)
+    check_values(rows, names, missing=True)
     squares, missing = rows.reduce(_squares_of_what_is_there)
     if not np.isfinite(squares):
         raise ValueError("Squares of X are out of the range of float64. Divide X, alpha and error by a constant.")

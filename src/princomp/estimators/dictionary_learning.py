@@ -20,7 +20,7 @@ from princomp.estimators.checks import check_choice, check_count, count_componen
 from princomp.estimators.description import Description, Scores
 from princomp.estimators.dictionary_description import describe_dictionary, scores_of_codes, squares_left
 from princomp.estimators.dictionary_fit import Learnt, Question, coded_rows, go_on, learn, mean_objective
-from princomp.losses import as_loss
+from princomp.losses import Squared, as_loss
 from princomp.progress import Tell
 from princomp.result import State
 from princomp.solvers.learning_atoms import Atoms
@@ -110,8 +110,8 @@ class DictionaryLearning(Estimator):
     atom_counts_ : (K,) array of int
         How many rows use each atom, when all are coded after the fit (`partial_fit`: those of the last call): over
         ``n_coded_``, of how many rows, their sum is the mean number of nonzeros of a code.
-    residual_share_ : float
-        What codes leave of the rows: the sum of \|x - a D\|^2 over that of \|x\|^2.
+    residual_share_ : float or None
+        What codes leave of the rows: the sum of \|x - a D\|^2 over that of \|x\|^2. None with a loss that is not "l2".
     n_components_, n_features_in_, n_samples_, n_coded_, n_iter_ : int
         Counts.
     result_ : Result
@@ -127,7 +127,7 @@ class DictionaryLearning(Estimator):
     >>> from princomp import DictionaryLearning
     >>> rng = np.random.default_rng(0)
     >>> atoms = np.linalg.qr(rng.normal(size=(8, 4)))[0].T
-    >>> codes = rng.normal(size=(500, 4)) * (rng.random((500, 4)) < 0.4)
+    >>> codes = rng.normal(size=(2000, 4)) * (rng.random((2000, 4)) < 0.25)
     >>> model = DictionaryLearning(4, alpha=0.05, random_state=0).fit(codes @ atoms)
     >>> bool((np.abs(model.components_ @ atoms.T).max(axis=0) > 0.99).all())
     True
@@ -137,7 +137,7 @@ class DictionaryLearning(Estimator):
         "components_": Numbers("k p"),
         "n_replaced_": Count(),
         "atom_counts_": Numbers("k", NONNEGATIVE, dtypes="iu"),
-        "residual_share_": Number(NONNEGATIVE),
+        "residual_share_": Number(NONNEGATIVE, or_none=True),
         "n_samples_": Count(1),
         "n_coded_": Count(1),
     }
@@ -213,15 +213,20 @@ class DictionaryLearning(Estimator):
         result = found.result
         D = result.value["D"]
         self.atom_counts_ = found.coded.used.astype(np.int64)
-        self.residual_share_ = found.coded.errors / found.coded.squares if found.coded.squares > 0 else 0.0
+        self.residual_share_ = None  # a loss counts something else than squares
+        if isinstance(as_loss(self.loss), Squared):
+            self.residual_share_ = found.coded.errors / found.coded.squares if found.coded.squares > 0 else 0.0
         self.components_ = D.astype(rows.dtype)
         self.n_components_ = len(D)
         self.n_replaced_ = int(result.value["replaced"])
         self.n_samples_, self.n_coded_ = seen + rows.shape[0], rows.shape[0]
         self._keep_result(result)
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on learning from further rows, in mini-batches in the order in which they come.
+    @property
+    def partial_fit(self) -> Callable[..., Self]:
+        """Go on learning from further rows, with method="online": ``partial_fit(X, y=None)`` returns self.
+
+        Rows are taken in mini-batches, in the order in which they come.
 
         The first call begins as `fit` does, from ``dict_init`` or rows of X. Later ones, or one after `fit`, go on with
         the atoms and statistics that are there; the certificate is that of the rows of the last call.
@@ -248,11 +253,14 @@ class DictionaryLearning(Estimator):
         >>> model.n_samples_
         300
         """
-        return self._all_or_nothing(self._partial_fit, X)
-
-    def _partial_fit(self, X: Any, tell: Tell) -> None:
         if self.method != "online":
-            raise ValueError(f'partial_fit goes with method="online", got {self.method!r}.')
+            raise AttributeError(f'partial_fit goes with method="online", got {self.method!r}.')
+        return self._partial_fit
+
+    def _partial_fit(self, X: Any, y: Any = None) -> Self:
+        return self._all_or_nothing(self._go_on, X)
+
+    def _go_on(self, X: Any, tell: Tell) -> None:
         if self.checkpoint is not None:
             raise ValueError("checkpoint is for fit: after each call of partial_fit the model itself can be saved.")
         before = getattr(self, "result_", None)

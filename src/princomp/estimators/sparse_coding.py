@@ -63,8 +63,8 @@ def sparse_encode(
     loss : {"l2", "huber", "l1"} or Loss, default "l2"
         How x - a D is measured: codes minimise 1/2 sum_j rho(x_j - (a D)_j) + h(a), rho(r) = r^2 by default. The names
         "huber" and "l1" mean `princomp.losses.Huber` (1.345) and `princomp.losses.Absolute` (1e-3), for errors of about
-        1; for others give an object. Codes are then local: no round of reweighting lowers the objective by more than
-        1e-6 of it.
+        1; for others give an object. With an l1 penalty and these two, codes are minimisers; else they are local: no
+        round of reweighting lowers the objective by more than 1e-6 of it.
     start : (n, K) CSR array, optional
         Codes to begin with; where codes are optimal, they make no difference but in time. Not for data on workers.
     tol : float, default 1e-6

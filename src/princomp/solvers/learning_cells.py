@@ -1,9 +1,10 @@
 """Rows of which cells are missing, or count by a loss other than the square, coded, and the sums over them.
 
 Objective of a row: 1/2 sum_j rho(x_j - (a D)_j) + h(a) over the cells that are there. With the weights omega_j =
-rho'(r_j) / (2 r_j) at the residuals r of its code, 1/2 sum_j omega_j (x_j - (a D)_j)^2 lies above, up to a constant, and
-touches there (Holland & Welsch 1977); a missing cell has the weight 0. So atoms that lower the weighted squares lower
-the objective, and what matters of the rows is A (K, K, p) with A_kl = sum a_k a_l omega, and B_k = sum a_k omega x.
+rho'(r_j) / (2 r_j) at the residuals r of its code, 1/2 sum_j omega_j (x_j - (a D)_j)^2 lies above, up to a constant,
+and touches there (Holland & Welsch 1977); a missing cell has the weight 0. So atoms that lower the weighted squares
+lower the objective, and what matters of the rows is A (K, K, p) with A_kl = sum a_k a_l omega, and B_k = sum a_k
+omega x.
 """
 
 from __future__ import annotations

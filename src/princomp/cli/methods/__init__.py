@@ -1,7 +1,7 @@
 """The methods of ``princomp fit``. A file here that defines ``METHOD`` is one: nothing else needs to be told."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +31,7 @@ class Method:
     tables: Callable[[Any, Any], dict[str, dict[str, Any]]] | None = None
     # ``notes(rows)`` returns what the reader of the results should know of the data, in sentences.
     notes: Callable[[Any], list[str]] | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict)  # parameters by the options that have another name
 
     def most(self, *shapes: tuple[int, int]) -> int:
         """Return the largest number of components of data of these shapes that is chosen unasked."""
@@ -52,7 +53,7 @@ class Method:
         """Return the estimator with the options that were given."""
         import princomp
 
-        given = {name: value for name, value in options.items() if value is not None}
+        given = {self.renamed.get(name, name): value for name, value in options.items() if value is not None}
         return getattr(princomp, self.estimator)(**given)
 
 

@@ -10,7 +10,6 @@ import click
 from princomp.cli.methods import Method
 from princomp.cli.options import MAX_ITER, TOL, ImageShape, as_shape
 
-PARAMETERS = {"learning": "method"}  # options that are not named as the parameters: --method is taken
 PURSUIT = ("nonzeros", "error")
 # Options that have a use with some values of others only, and which: None is what is not given.
 NEEDS = {
@@ -23,14 +22,14 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Dictionary(Method):
-    """A method whose options may clash, and one of which has another name than the parameter."""
+    """A method whose options may clash."""
 
     def make(self, options: dict[str, Any]) -> Any:
         """Return the estimator; options that mean nothing together are no fault of the data."""
         wrong = clash(options)
         if wrong is not None:
             raise click.UsageError(wrong)
-        return super().make({PARAMETERS.get(name, name): value for name, value in options.items()})
+        return super().make(options)
 
 
 def clash(given: dict[str, Any]) -> str | None:
@@ -117,5 +116,6 @@ METHOD = Dictionary(
         ),
     ),
     sides=sides,
+    renamed={"learning": "method"},  # --method is taken
     files=("atoms.csv", "codes.csv", "codes.parquet"),
 )

@@ -1,0 +1,51 @@
+"""DictionaryLearning: what it says of itself, what it refuses, and how calls go together."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from princomp import DictionaryLearning
+from princomp.data import budget
+
+RNG = np.random.default_rng(0)
+X = (RNG.normal(size=(200, 6)) * (RNG.random((200, 6)) < 0.4)) @ RNG.normal(size=(6, 8))
+
+
+def test_batch_warns_at_the_limit_and_the_others_end_there():
+    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
+        DictionaryLearning(4, method="batch", alpha=0.2, max_iter=1, tol=1e-9, random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = DictionaryLearning(4, alpha=0.2, max_iter=1, tol=1e-9, random_state=0).fit(X)
+    assert "as online learning does" in str(model.result_.status)
+    assert not model.certificate_.holds
+
+
+def test_the_objective_and_the_score_are_means_over_rows():
+    model = DictionaryLearning(4, alpha=0.2, random_state=0).fit(X)
+    codes, D = model.transform(X), model.components_
+    mean = (0.5 * ((X - codes @ D) ** 2).sum() + 0.2 * np.abs(codes).sum()) / len(X)
+    assert model.result_.objective == pytest.approx(mean, rel=1e-6)
+    assert model.score(X) == pytest.approx(-mean, rel=1e-6)
+
+
+def test_what_does_not_go_together_is_refused_in_words():
+    with pytest.raises(ValueError, match="give nonzeros, error, or both"):
+        DictionaryLearning(4, method="ksvd").fit(X)
+    with pytest.raises(AttributeError, match='method="online"'):
+        _ = DictionaryLearning(4, method="batch").partial_fit
+    gaps = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+    with pytest.raises(ValueError, match='Use update="approximate"'):
+        DictionaryLearning(4, method="ksvd", nonzeros=1, update="exact").fit(gaps)
+    with budget.limited(10_000), pytest.raises(MemoryError, match="fill missing cells"):
+        DictionaryLearning(200, alpha=0.2).fit(gaps)
+
+
+def test_a_stream_goes_on_where_cells_begin_to_be_missing():
+    gaps = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+    model = DictionaryLearning(4, alpha=0.2, random_state=0).partial_fit(X).partial_fit(gaps).partial_fit(X)
+    assert model.n_samples_ == 600
+    assert model.n_iter_ == 3
+    assert np.isfinite(model.components_).all()
