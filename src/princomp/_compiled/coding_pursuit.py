@@ -292,7 +292,7 @@ def _pursue_row(
     """Take atoms one after the other; return how many. Their coefficients are in ``a``."""
     count, least, residual = 0, 1.0, square
     _restart(given, whole, c, left)
-    noise = how.noise * how.noise
+    noise, suspect = how.noise * how.noise, np.sqrt(np.sqrt(how.rest))
     k = _best(c, left, how, noise)
     for _ in range(3 * how.limit):
         if residual <= most:
@@ -302,7 +302,7 @@ def _pursue_row(
                 break
         if count == how.limit:
             break
-        while k >= 0 and left[k] * least <= how.rest and _dependent(Q, support, count, left, k, how.rest, slope):
+        while k >= 0 and left[k] <= suspect and _dependent(Q, support, count, left, k, how.rest, slope):
             k = _best(c, left, how, noise)
         if k < 0:
             break

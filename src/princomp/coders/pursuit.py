@@ -234,7 +234,7 @@ def _pursue_row(
         if len(a) == limit:
             break
         k = taken.best(ols, nonnegative, floor, noise / np.sqrt(least))
-        while k >= 0 and taken.left[k] <= floor / least and taken.dependent(k, floor):
+        while k >= 0 and taken.left[k] <= floor**0.25 and taken.dependent(k, floor):
             k = taken.best(ols, nonnegative, floor, noise / np.sqrt(least))
         if k < 0:
             break
