@@ -226,7 +226,7 @@ def draw(pictures, path):
         for axes, (atoms, runs) in zip(np.atleast_1d(panels), pictures.items(), strict=True):
             for run in runs:
                 for name, curve in run.items():
-                    axes.plot(*np.transpose(curve), ".-", color=COLOURS[name], lw=1, ms=3, alpha=0.7)
+                    axes.plot(*np.transpose(curve), color=COLOURS[name], lw=1, alpha=0.7)
             for name in runs[0]:
                 axes.plot([], [], color=COLOURS[name], label=name)
             axes.set(xscale="log", xlabel="CPU seconds", ylabel="held-out value", title=f"{atoms} atoms")
