@@ -1,5 +1,6 @@
 """`sparse_encode`: rows as combinations of few atoms of a given dictionary."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from princomp._typing import Array
 from princomp.coders.blocks import code_block
 from princomp.coders.choice import as_coder
+from princomp.coders.pursuit import Pursuit
 from princomp.data import Rows, as_rows
 from princomp.data.memory import checked
 from princomp.losses import Squared, as_loss
@@ -97,6 +99,8 @@ def sparse_encode(
         positive=positive,
         tol=tol,
     )
+    if isinstance(coder, Pursuit):  # which sees no columns: one atom more than these depends on the others
+        coder = replace(coder, nonzeros=min(coder.nonzeros or rows.width, rows.width))
     with np.errstate(over="ignore"):
         gram = (atoms @ atoms.T)[None]
     if not np.isfinite(gram).all():
