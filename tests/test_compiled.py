@@ -93,3 +93,26 @@ def test_without_numba_without_a_cache_folder_and_without_a_home(tmp_path, obser
     assert compiled
     assert (variances == expected).all()
     observe("P8", "no folder for the cache, no home", "compiled anew, the same numbers")
+
+
+VERSION = """
+    from typing import NamedTuple
+    from princomp._compiled import compiled
+
+    class {name}(NamedTuple):
+        number: float
+
+    @compiled
+    def doubled(pair):
+        return 2 * pair.number
+"""
+
+
+def test_what_another_version_left_on_disk_is_left_alone(tmp_path):
+    """numba would unpickle its index by classes that are gone, and fail, before it saw that it is out of date."""
+    for name in ("Work", "Room"):
+        (tmp_path / "versions.py").write_text(textwrap.dedent(VERSION.format(name=name)))
+        code = f"import versions; print(versions.doubled(versions.{name}(21.0)))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.stdout.strip() == "42.0", done.stderr
+    assert len(list((tmp_path / "__pycache__").glob("*.nbi"))) == 2

@@ -8,8 +8,10 @@ import logging
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
+from zlib import crc32
 
 # All modules of loops, for whoever wants them compiled ahead of time.
 NAMES = (
@@ -43,11 +45,23 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     """Compile a function, kept on disk for later processes where some folder can be written to."""
     from numba import njit
 
+    # What numba finds on disk by this name it unpickles before it looks whether it is out of date: what another version
+    # of the module left behind may ask for a class that is no longer there.
+    function.__qualname__ = f"{function.__qualname__}-{_content(function.__code__.co_filename)}"
     how = {"nogil": True, "error_model": "numpy", **options}
     try:
         return njit(cache=True, **how)(function)
     except RuntimeError:  # no folder for the cache
         return njit(**how)(function)
+
+
+@cache
+def _content(path: str) -> str:
+    """Return some digits of what is in a source file."""
+    try:
+        return f"{crc32(Path(path).read_bytes()):08x}"
+    except OSError:  # there is none: nor does numba then keep anything
+        return ""
 
 
 def part(function: Callable[..., Any]) -> Callable[..., Any]:
