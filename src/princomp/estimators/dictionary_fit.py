@@ -251,6 +251,8 @@ def concluded(rows: Rows, asked: Question, task: Task, result: Result, most: int
     coded, gap = measure(rows, replace(task, D=D))
     objective = coded.objective + asked.atoms.value(D)
     slope = residual(D, coded, asked.atoms)
+    if gap is not None and not gap <= task.coder.tol:  # type: ignore[attr-defined]
+        slope = np.inf  # with codes that are not what they should be it is the gradient of nothing
     details = {"objective": objective} | ({} if gap is None else {"coding gap": gap})
     certificate = replace(result.certificate, residual=slope, details=details)
     status = _status(result.status, asked, slope, certificate.holds, most, late=late)
