@@ -144,6 +144,15 @@ def test_twins_and_zero_atoms_are_not_taken(both, selection, nonnegative):
     assert encode(X, np.zeros((4, 12)), nonzeros=3).nnz == 0
 
 
+def test_near_twins_do_not_make_room_for_more_atoms_than_dimensions(both):
+    rng = np.random.default_rng(17)
+    for _ in range(30):
+        D = rng.standard_normal((12, 6))
+        D = np.vstack([D, D[:6] + 1e-7 * rng.standard_normal((6, 6))])
+        codes = encode(rng.standard_normal((8, 6)), D, nonzeros=18)
+        assert np.diff(codes.indptr).max() <= 6
+
+
 def test_an_exact_signal_takes_its_atoms_and_no_more(both):
     _, D = problem(8, features=40, atoms=60)
     truth = np.zeros((20, 60))

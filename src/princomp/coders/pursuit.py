@@ -36,6 +36,7 @@ from princomp._typing import Array
 
 # In units of the precision, for unit atoms; sums of some thousand products are off by less, in practice.
 FLOOR = 64.0  # of left_k, times (1 + |w|_1)^2, w the coefficients of u_k on the atoms taken: errors of G count so much
+LOOK = 1e3  # w is looked at where left_k is below so much times FLOOR over the smallest that was taken, or rather small
 NOISE = 16.0  # of c_k, times |x|, over the root of the smallest left_k that was taken
 MARGIN = 16.0  # of |x - a D|^2, times |x|^2 + |a|^2
 SMALLEST = 2.0**-1000  # a square with all its digits
@@ -234,7 +235,7 @@ def _pursue_row(
         if len(a) == limit:
             break
         k = taken.best(ols, nonnegative, floor, noise / np.sqrt(least))
-        while k >= 0 and taken.left[k] <= floor**0.25 and taken.dependent(k, floor):
+        while k >= 0 and taken.left[k] <= max(floor**0.25, LOOK * floor / least) and taken.dependent(k, floor):
             k = taken.best(ols, nonnegative, floor, noise / np.sqrt(least))
         if k < 0:
             break
