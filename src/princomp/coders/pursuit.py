@@ -19,7 +19,8 @@ Rounding. An atom is not taken where left_k cannot be told from 0 (zero atoms, t
 taken), nor where c_k cannot be told from 0: so fewer than `nonzeros` are taken where more would fit nothing. As the fit
 becomes exact |x|^2 - |b|^2 loses its digits, so once it is small enough the residual is computed from a, and it has to
 be small enough by more than rounding may hide. An error below about 1e-7 |x| (single precision: 2e-3 |x|) cannot be
-seen in the Gram matrix; atoms are then taken until nothing is left that correlates.
+seen in the Gram matrix; atoms are then taken until nothing is left that correlates. The Gram matrix also squares the
+condition of the atoms: where they are nearly dependent, an error that all of them could reach may not be reached.
 
 With `nonnegative`, only atoms with c_k > 0 are taken. Where the least-squares solution on the support turns negative,
 atoms are dropped as Lawson and Hanson do (1974): on the way from the old coefficients to the new, the first to become
