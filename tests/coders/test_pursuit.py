@@ -144,6 +144,15 @@ def test_twins_and_zero_atoms_are_not_taken(both, selection, nonnegative):
     assert encode(X, np.zeros((4, 12)), nonzeros=3).nnz == 0
 
 
+@pytest.mark.parametrize("seed", [50, 70, 72, 259, 266])  # of 400, those that once did
+def test_near_twins_do_not_make_room_for_more_atoms_than_dimensions(both, seed):
+    rng = np.random.default_rng(seed)
+    D = rng.standard_normal((24, 12))
+    D = np.vstack([D, D + 1e-7 * rng.standard_normal((24, 12))])
+    codes = encode(rng.standard_normal((20, 12)), D, nonzeros=48)
+    assert np.diff(codes.indptr).max() <= 12
+
+
 def test_an_exact_signal_takes_its_atoms_and_no_more(both):
     _, D = problem(8, features=40, atoms=60)
     truth = np.zeros((20, 60))

@@ -31,6 +31,7 @@ from princomp._compiled.lanes import (
 from princomp._typing import Array
 
 WORK = 2e8  # multiplications in a call, at the most: a call cannot be interrupted
+LOOK = 1e3  # see `princomp.coders.pursuit`
 SMALLEST = 2.0**-1000  # a square with all its digits
 
 
@@ -169,8 +170,12 @@ def _triangle_across(Q: Array, support: Array, count: int, a: Array) -> None:
 
 
 @compiled
-def _dependent(Q: Array, support: Array, count: int, left: Array, k: int, floor: float, w: Array) -> bool:
+def _dependent(
+    Q: Array, support: Array, count: int, left: Array, k: int, floor: float, least: float, suspect: float, w: Array
+) -> bool:
     """Whether what is left of atom k may be rounding; it is then never taken."""
+    if left[k] > suspect and left[k] * least > LOOK * floor:
+        return False
     for j in range(count):
         w[j] = Q[j, k]
     _triangle(Q, support, count, w)
@@ -302,7 +307,7 @@ def _pursue_row(
                 break
         if count == how.limit:
             break
-        while k >= 0 and left[k] <= suspect and _dependent(Q, support, count, left, k, how.rest, slope):
+        while k >= 0 and _dependent(Q, support, count, left, k, how.rest, least, suspect, slope):
             k = _best(c, left, how, noise)
         if k < 0:
             break

@@ -19,7 +19,8 @@ Rounding. An atom is not taken where left_k cannot be told from 0 (zero atoms, t
 taken), nor where c_k cannot be told from 0: so fewer than `nonzeros` are taken where more would fit nothing. As the fit
 becomes exact |x|^2 - |b|^2 loses its digits, so once it is small enough the residual is computed from a, and it has to
 be small enough by more than rounding may hide. An error below about 1e-7 |x| (single precision: 2e-3 |x|) cannot be
-seen in the Gram matrix; atoms are then taken until nothing is left that correlates.
+seen in the Gram matrix; atoms are then taken until nothing is left that correlates. The Gram matrix also squares the
+condition of the atoms: where they are nearly dependent, an error that all of them could reach may not be reached.
 
 With `nonnegative`, only atoms with c_k > 0 are taken. Where the least-squares solution on the support turns negative,
 atoms are dropped as Lawson and Hanson do (1974): on the way from the old coefficients to the new, the first to become
@@ -36,6 +37,7 @@ from princomp._typing import Array
 
 # In units of the precision, for unit atoms; sums of some thousand products are off by less, in practice.
 FLOOR = 64.0  # of left_k, times (1 + |w|_1)^2, w the coefficients of u_k on the atoms taken: errors of G count so much
+LOOK = 1e3  # w is looked at where left_k is below so much times FLOOR over the smallest that was taken, or rather small
 NOISE = 16.0  # of c_k, times |x|, over the root of the smallest left_k that was taken
 MARGIN = 16.0  # of |x - a D|^2, times |x|^2 + |a|^2
 SMALLEST = 2.0**-1000  # a square with all its digits
@@ -234,7 +236,7 @@ def _pursue_row(
         if len(a) == limit:
             break
         k = taken.best(ols, nonnegative, floor, noise / np.sqrt(least))
-        while k >= 0 and taken.left[k] <= floor**0.25 and taken.dependent(k, floor):
+        while k >= 0 and taken.left[k] <= max(floor**0.25, LOOK * floor / least) and taken.dependent(k, floor):
             k = taken.best(ols, nonnegative, floor, noise / np.sqrt(least))
         if k < 0:
             break
