@@ -78,6 +78,7 @@ ROUNDED = 1e-2  # of squared lengths: a file may have been made by hand, with fe
 ANY = Range("a number", -INF, INF, nan=True)
 FINITE = Range("finite", -LARGEST, LARGEST)
 SQUARABLE = Range("so small that its square is finite", -(LARGEST**0.5), LARGEST**0.5)
+MODERATE = Range("at most 1e150 in size, so that its squares add up", -1e150, 1e150)
 NONNEGATIVE = Range("finite and at least 0", 0.0, LARGEST)
 POSITIVE = Range("finite and above 0, as its reciprocal", 1 / LARGEST, LARGEST)
 VARIANCE = Range("at least 0", 0.0, INF)  # given as inf where it overflowed

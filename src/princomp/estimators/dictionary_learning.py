@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from princomp._kinds import NONNEGATIVE, Count, Kind, Number, Numbers
+from princomp._kinds import MODERATE, NONNEGATIVE, Count, Kind, Number, Numbers
 from princomp._typing import Array
 from princomp.coders.base import Coder
 from princomp.coders.choice import as_coder
@@ -134,7 +134,7 @@ class DictionaryLearning(Estimator):
     """
 
     _fitted: ClassVar[Mapping[str, Kind]] = {
-        "components_": Numbers("k p"),
+        "components_": Numbers("k p", MODERATE),
         "n_replaced_": Count(),
         "atom_counts_": Numbers("k", NONNEGATIVE, dtypes="iu"),
         "residual_share_": Number(NONNEGATIVE, or_none=True),
