@@ -1,6 +1,7 @@
 """Dictionary learning's parts: sums over coded rows, sweeps over atoms, mini-batches, states that go on bit for bit."""
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from princomp.solvers.learning_ksvd import ksvd
 from princomp.solvers.learning_online import online
 from princomp.solvers.learning_replacement import replaced
 from princomp.solvers.learning_rows import Batches, turns
+from princomp.solvers.learning_start import TOGETHER, start
 from princomp.solvers.learning_state import together
 from princomp.solvers.learning_statistics import code_all, code_rows
 
@@ -217,3 +219,24 @@ def test_no_rows_are_coded_as_nothing():
     coded = code_rows(X[:0], np.arange(0), TASK)
     assert coded.count == 0
     assert not coded.A.any()
+
+
+def test_no_two_atoms_of_a_start_are_parallel_however_many_are_compared_at_a_time():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(TOGETHER + 50, 6))
+    X[1::2] = -3 * X[::2]
+    X[4] = 0.0
+    D = start(as_rows(X), TOGETHER, Atoms(), np.random.default_rng(1))
+    cosines = np.abs(D @ D.T) - np.eye(len(D))
+    assert D.shape == (TOGETHER, 6)
+    assert cosines.max() <= 0.99 + 1e-12
+    units = X[np.linalg.norm(X, axis=1) > 0]
+    units = units / np.linalg.norm(units, axis=1, keepdims=True)
+    assert (np.abs(D @ units.T).max(axis=1) > 1 - 1e-12).sum() >= 100  # rows come first
+
+
+def test_a_start_of_many_atoms_of_many_columns_takes_no_time():
+    begin = time.process_time()
+    D = start(as_rows(np.random.default_rng(0).normal(size=(20, 1500))), 1500, Atoms(), np.random.default_rng(0))
+    assert D.shape == (1500, 1500)
+    assert time.process_time() - begin < 2.0  # it was 4 s where every atom was a copy of all before it
