@@ -54,11 +54,13 @@ def online(
     In a stream, batches without a seed, rows do not come again: it ends when they have been gone through, and atoms may
     be replaced whenever as many rows have been seen as `WINDOW` says.
     """
-    D, step, count = value["D"], int(value.get("step", 0)), int(value.get("replaced", 0))
+    D, count = value["D"], int(value.get("replaced", 0))
     K, p = D.shape
     past = as_coded(value) if "A" in value else Coded.nothing(K, p, by_cell=task.by_cell)
     epoch = Epoch.read(value) if "epoch_slopes" in value else Epoch.nothing(D)
-    stream, seen = batches.seed is None, float(value.get("seen", 0.0))
+    # What another method leaves has sums, but no steps: they count for as many as their rows would have made.
+    step = int(value.get("step", -(-past.count // batches.asked)))
+    stream, seen = batches.seed is None, float(value.get("seen", past.count))
     first = step if stream else 0
     while not (stream and step == first + batches.steps):
         new = batches.coded(step - first, with_(task, D=D, worst=WORST if replace else 0))
