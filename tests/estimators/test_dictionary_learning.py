@@ -49,3 +49,24 @@ def test_a_stream_goes_on_where_cells_begin_to_be_missing():
     assert model.n_samples_ == 600
     assert model.n_iter_ == 3
     assert np.isfinite(model.components_).all()
+
+
+def test_rows_that_come_after_a_batch_fit_are_few_among_many():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 8)) * (rng.random((2000, 8)) < 0.3)
+    model = DictionaryLearning(6, method="batch", alpha=0.1, tol=0.1, random_state=0).fit(X)
+    model.set_params(method="online").partial_fit(X[:3])
+    assert model.result_.value["count"] > 1000  # and not the three, and a 513th of what was before
+
+
+def test_positive_atoms_are_refused_where_a_constraint_makes_them_negative():
+    class NearMinusOne:
+        def value(self, d):
+            return 0.5 * float(np.sum((d + 1) ** 2))
+
+        def prox(self, v, step):
+            return (v - step) / (1 + step)
+
+    X = np.abs(np.random.default_rng(0).normal(size=(200, 6)))
+    with pytest.raises(ValueError, match="positive_dict"):
+        DictionaryLearning(3, constraint=NearMinusOne(), positive_dict=True, alpha=0.1, random_state=0).fit(X)

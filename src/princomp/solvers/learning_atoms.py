@@ -22,6 +22,11 @@ from princomp._typing import Array
 
 UNUSED = 1e-12  # of the largest A_kk: of an atom used so little rounding would make anything
 
+NOT_POSITIVE = (
+    "positive_dict=True goes with constraints whose prox leaves no entry negative where none was; that of {!r} does. "
+    "Let its own prox see to the signs."
+)
+
 
 @dataclass(frozen=True)
 class Atoms:
@@ -58,7 +63,10 @@ class Atoms:
     def prox(self, v: Array, step: float, old: Array) -> Array:
         """Return the minimiser of 1/2 |d - v|^2 + step g(d); ``old`` where the sphere has no such direction."""
         if not self.named:
-            return np.asarray(self.kind.prox(np.maximum(v, 0.0) if self.nonnegative else v, step))
+            found = np.asarray(self.kind.prox(np.maximum(v, 0.0) if self.nonnegative else v, step))
+            if self.nonnegative and (found < 0).any():
+                raise ValueError(NOT_POSITIVE.format(self.kind))
+            return found
         v = np.maximum(v, 0.0) if self.nonnegative else v
         length = float(np.linalg.norm(v))
         if self.kind == "sphere":
