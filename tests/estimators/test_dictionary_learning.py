@@ -70,3 +70,13 @@ def test_positive_atoms_are_refused_where_a_constraint_makes_them_negative():
     X = np.abs(np.random.default_rng(0).normal(size=(200, 6)))
     with pytest.raises(ValueError, match="positive_dict"):
         DictionaryLearning(3, constraint=NearMinusOne(), positive_dict=True, alpha=0.1, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("exponent", [-400, -300, 300, 400])
+def test_a_fit_does_not_depend_on_units(exponent):
+    X = np.random.default_rng(0).normal(size=(200, 20))
+    model, other = (
+        DictionaryLearning(5, alpha=float(np.ldexp(0.1, e)), random_state=0).fit(np.ldexp(X, e)) for e in (0, exponent)
+    )
+    np.testing.assert_allclose(other.components_, model.components_, atol=1e-8)
+    assert other.certificate_.residual == pytest.approx(model.certificate_.residual, rel=1e-4)

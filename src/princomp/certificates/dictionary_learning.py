@@ -28,5 +28,10 @@ def projected_gradient(D: Array, slopes: Array, weights: Array, prox: Prox) -> A
 
 def relative_gradient(D: Array, slopes: Array, weights: Array, B: Array, prox: Prox) -> float:
     """Return the norm of the `projected_gradient` relative to that of B: 0 where atoms are stationary."""
-    size = float(np.linalg.norm(B))
-    return float(np.linalg.norm(projected_gradient(D, slopes, weights, prox))) / size if size > 0 else 0.0
+    moved, unit = projected_gradient(D, slopes, weights, prox), float(np.abs(B).max(initial=0.0))
+    if not (np.isfinite(unit) and np.isfinite(moved).all()):
+        return np.inf  # what overflowed is the gradient of nothing
+    if unit == 0:
+        return 0.0
+    # In units of the largest entry no square overflows or vanishes.
+    return float(np.linalg.norm(moved / unit)) / float(np.linalg.norm(B / unit))

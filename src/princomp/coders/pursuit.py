@@ -78,7 +78,8 @@ class Pursuit:
     def __post_init__(self) -> None:
         if self.nonzeros is None and self.error is None:
             raise ValueError("A pursuit needs an end: give nonzeros, error, or both.")
-        if self.nonzeros is not None and not (isinstance(self.nonzeros, int | np.integer) and self.nonzeros >= 1):
+        whole = isinstance(self.nonzeros, int | np.integer) and not isinstance(self.nonzeros, bool)
+        if self.nonzeros is not None and not (whole and self.nonzeros >= 1):
             raise ValueError(f"nonzeros must be a whole number of at least 1, got {self.nonzeros!r}.")
         if self.error is not None and not (np.isfinite(self.error) and self.error >= 0):
             raise ValueError(f"error must be a finite number of at least 0, got {self.error!r}.")

@@ -21,7 +21,7 @@ from princomp._compiled import loops
 from princomp._typing import Array
 
 UNUSED = 1e-12  # of the largest A_kk: of an atom used so little rounding would make anything
-
+LARGE = 300  # exponents of 2: sums beyond are brought to about 1
 NOT_POSITIVE = (
     "positive_dict=True goes with constraints whose prox leaves no entry negative where none was; that of {!r} does. "
     "Let its own prox see to the signs."
@@ -96,6 +96,10 @@ def improved(D: Array, A: Array, B: Array, atoms: Atoms) -> Array:
     of images were coded worse, after the same time, and fewer planted atoms were found.
     """
     D = np.array(D, dtype=np.float64, order="C")
+    if atoms.named:  # for which only A and B relative to each other matter: squares of sums must not overflow or vanish
+        exponent = int(np.frexp(own_weights(A).max(initial=0.0))[1])
+        if abs(exponent) > LARGE:
+            A, B = np.ldexp(A, -exponent), np.ldexp(B, -exponent)
     compiled = loops("learning_sums") if atoms.named and A.ndim == 2 else None
     if compiled is None:
         sweep_one_by_one(D, A, B, least_use(A), atoms)
