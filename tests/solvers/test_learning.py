@@ -239,4 +239,4 @@ def test_a_start_of_many_atoms_of_many_columns_takes_no_time():
     begin = time.process_time()
     D = start(as_rows(np.random.default_rng(0).normal(size=(20, 1500))), 1500, Atoms(), np.random.default_rng(0))
     assert D.shape == (1500, 1500)
-    assert time.process_time() - begin < 2.0  # it was 4 s where every atom was a copy of all before it
+    assert time.process_time() - begin < 0.9  # 0.2 s; it was 1.4 s where every atom was a copy of all before it
