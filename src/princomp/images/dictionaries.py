@@ -69,7 +69,7 @@ def haar_dictionary(size: int, *, shifts: bool = False) -> Array:
     size : int
         Side of the patches, a power of two.
     shifts : bool, default False
-        False: squares lie side by side, which makes ``size``^2 atoms, an orthonormal basis. True: squares lie
+        False: squares lie side by side, which makes ``size**2`` atoms, an orthonormal basis. True: squares lie
         everywhere inside the patch (nothing wraps around), which makes an overcomplete dictionary that holds the
         basis and does not prefer some places.
 
