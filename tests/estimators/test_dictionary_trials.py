@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -231,6 +231,7 @@ def assert_never_rises(model, X):
     missing=st.sampled_from([0.0, 0.0, 0.3]),
     replace=st.booleans(),
 )
+@example(seed=34, shape=(34, 2), how="l1, heavy", constraint="ball", missing=0.0, replace=False)  # codes by a gap
 def test_the_batch_objective_never_rises(seed, shape, how, constraint, missing, replace):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal(shape) * 10 ** rng.uniform(-0.5, 0.5)

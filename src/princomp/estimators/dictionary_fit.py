@@ -53,6 +53,7 @@ ROWS_SEEN = 200_000  # by "online", as a rule
 ITERATIONS = {"batch": 200, "ksvd": 50}
 EPOCHS = (2, 30)
 SAMPLE, TURNS = 1000, 10  # rows and turns, for the size of errors
+MONOTONE = 1e-10  # gap of codes, relative to 1/2 |x|^2, for which the objective does not rise but by rounding
 COPIES = 5  # of the statistics, at a time
 SMOOTHED = 30.0  # for "l1", of the size of a cell: errors below 3 % of it count by their squares
 GREEDY_ON_WORKERS = (
@@ -143,6 +144,8 @@ def solver(value: Value, rows: Rows, asked: Question, task: Task) -> Iterator[St
     atoms = asked.atoms
     kept = {name: value[name] for name in ("seed", "unit") if name in value}
     if asked.method == "batch":
+        if isinstance(task.coder, Lasso):  # a new code may be worse than the old one by its gap, and must not
+            task = replace(task, coder=replace(task.coder, tol=min(task.coder.tol, MONOTONE)))
         states = batch(value, rows, task, atoms, replace=asked.replace)
     elif asked.method == "ksvd":
         states = ksvd(value, rows, task, atoms, replace=asked.replace, exact=asked.exact)
