@@ -21,6 +21,7 @@ from princomp.solvers.learning_ksvd import ksvd
 from princomp.solvers.learning_online import online
 from princomp.solvers.learning_replacement import replaced
 from princomp.solvers.learning_rows import Batches, turns
+from princomp.solvers.learning_split import split
 from princomp.solvers.learning_start import TOGETHER, start
 from princomp.solvers.learning_state import together
 from princomp.solvers.learning_statistics import code_all, code_rows
@@ -212,6 +213,52 @@ def test_dead_atoms_and_twins_give_way_to_the_worst_rows():
 def test_atoms_that_serve_stay():
     worst = Worst(np.array([9.0]), np.arange(1), np.eye(10)[9:])
     assert not len(replaced(np.eye(10)[:6], np.full(6, 50.0), worst, Atoms())[1])
+
+
+def near_twins(seed=0):
+    """Signals of two atoms 40 degrees apart, and of three others, one at a time."""
+    rng = np.random.default_rng(seed)
+    angle = np.deg2rad(20)
+    truth = np.eye(8)[:5]
+    truth[:2] = [[np.cos(angle), np.sin(angle)] + [0.0] * 6, [np.cos(angle), -np.sin(angle)] + [0.0] * 6]
+    return rng.normal(size=(300, 1)) * truth[rng.integers(0, 5, 300)], truth
+
+
+def test_an_atom_that_stands_for_two_is_split_and_a_useless_one_gives_its_place():
+    signals, truth = near_twins()
+    atoms = np.vstack([np.eye(8)[0], np.eye(8)[7], truth[2:]])  # one between the two, one that no signal has
+    new, which = split(atoms, as_rows(signals), Task(atoms, Pursuit(1)), Atoms("sphere"))
+    assert set(which) == {0, 1}
+    np.testing.assert_array_equal(new[2:], atoms[2:])
+    assert (np.abs(new @ truth.T).max(axis=0) > 0.99).all()
+    np.testing.assert_allclose(np.linalg.norm(new, axis=1), 1.0)
+
+
+def test_atoms_that_are_right_are_not_split():
+    signals, truth = near_twins()
+    assert not len(split(truth, as_rows(signals), Task(truth, Pursuit(1)), Atoms("sphere"))[1])
+
+
+@pytest.mark.parametrize("how", [{"by_cell": True}, {"by_cell": True, "loss": Huber(0.1)}], ids=["missing", "huber"])
+def test_cells_that_are_missing_or_wild_do_not_mislead_a_split(how):
+    signals, truth = near_twins()
+    rng = np.random.default_rng(1)
+    signals[:, :7][rng.random((300, 7)) < 0.05] = np.nan if "loss" not in how else 30.0
+    atoms = np.vstack([np.eye(8)[0], np.eye(8)[7], truth[2:]])
+    new, which = split(atoms, as_rows(signals), Task(atoms, Pursuit(1), **how), Atoms("sphere"))
+    assert set(which) == {0, 1}
+    apart = new[0] - new[1]
+    assert abs(apart[1]) > 0.99 * np.linalg.norm(apart), "along what parts the two"
+
+
+def test_splits_do_not_depend_on_blocks():
+    signals, truth = near_twins()
+    atoms = np.vstack([np.eye(8)[0], np.eye(8)[7], truth[2:]])
+    one, other = (
+        split(atoms, as_rows(rows), Task(atoms, Pursuit(1)), Atoms("sphere"))[0]
+        for rows in (signals, shards(signals, (1, 100, 199)))
+    )
+    np.testing.assert_array_equal(one, other)
 
 
 def test_no_rows_are_coded_as_nothing():

@@ -81,7 +81,8 @@ class DictionaryLearning(Estimator):
     max_seconds : float, optional
         Time after which the fit ends, at the next state; what is measured afterwards takes a pass more.
     replace : bool, default True
-        Whether atoms that hardly serve, or are twins of others, are replaced by the rows that are coded worst.
+        Whether atoms that hardly serve, or are twins of others, are replaced by the rows that are coded worst, and, by
+        "ksvd", those that stand for two directions are split.
     dict_init : (K, p) array-like, optional
         Atoms to begin with; by default rows drawn at random, normalised.
     transform_penalty, transform_alpha, transform_nonzeros, transform_error : optional

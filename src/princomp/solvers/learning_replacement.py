@@ -30,16 +30,12 @@ TWIN = 0.9  # |cos| from which on a row is not new
 
 def replaced(D: Array, weights: Array, worst: Worst, atoms: Atoms, hardly: float = HARDLY) -> tuple[Array, Array]:
     """Return atoms, some replaced by the worst rows, and the numbers of those that are; ``weights`` are the A_kk."""
-    length = np.linalg.norm(D, axis=1)
-    unit = D / np.where(length > 0, length, 1.0)[:, None]
+    energy, unit, parallel = _parts(D, weights)
     done: list[int] = []
     D = D.copy()
-    energy = weights * length**2
-    parallel = np.square(unit @ unit.T)
-    np.fill_diagonal(parallel, 0.0)
-    least = hardly * np.median(energy * (1.0 - np.minimum(parallel.max(axis=1), 1.0)))
+    least = hardly * np.median(_cost(energy, parallel))
     for error, row in zip(worst.errors, worst.rows):
-        cost = energy * (1.0 - np.minimum(parallel.max(axis=1), 1.0))
+        cost = _cost(energy, parallel)
         cost[done] = np.inf
         k = int(np.argmin(cost))
         if not cost[k] < min(WORTH * error, least) or len(done) >= max(AT_ONCE * len(D), 1):
@@ -54,3 +50,22 @@ def replaced(D: Array, weights: Array, worst: Worst, atoms: Atoms, hardly: float
         parallel[:, k] = parallel[k]
         done.append(k)
     return D, np.array(done, dtype=np.intp)
+
+
+def worth(D: Array, weights: Array) -> Array:
+    """Return by how much the squared error would grow without each atom, (K,); ``weights`` are the A_kk."""
+    energy, _, parallel = _parts(D, weights)
+    return _cost(energy, parallel)
+
+
+def _parts(D: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Return A_kk |d_k|^2 (K,), directions (K, p), and squared cosines between them (K, K), 0 with themselves."""
+    length = np.linalg.norm(D, axis=1)
+    unit = D / np.where(length > 0, length, 1.0)[:, None]
+    parallel = np.square(unit @ unit.T)
+    np.fill_diagonal(parallel, 0.0)
+    return weights * length**2, unit, parallel
+
+
+def _cost(energy: Array, parallel: Array) -> Array:
+    return np.asarray(energy * (1.0 - np.minimum(parallel.max(axis=1), 1.0)))
