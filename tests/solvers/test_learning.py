@@ -7,11 +7,12 @@ import pytest
 import scipy.sparse
 
 from helpers import shards
+from princomp._compiled import loops
 from princomp.certificates.dictionary_learning import relative_gradient
 from princomp.coders.lasso import Lasso
 from princomp.coders.pursuit import Pursuit
 from princomp.data import as_rows
-from princomp.losses import Huber
+from princomp.losses import Absolute, Huber
 from princomp.penalties import L2Ball
 from princomp.solvers import learning_atoms, learning_cells, learning_statistics
 from princomp.solvers.learning_atoms import Atoms, improved
@@ -107,6 +108,45 @@ def test_compiled_sweeps_are_those_of_one_atom_at_a_time(atoms):
     slow = start.copy()
     learning_atoms.sweep_one_by_one(slow, coded.A, coded.B, 0.0, atoms)
     np.testing.assert_allclose(improved(start, coded.A, coded.B, atoms), slow, atol=1e-12)
+
+
+@pytest.mark.parametrize("atoms", [Atoms(), Atoms("sphere"), Atoms("ball", True), Atoms("sphere", True)], ids=str)
+@pytest.mark.parametrize("loss", [None, Huber(0.5), Absolute(1e-3)], ids=["missing", "huber", "l1"])
+def test_compiled_sweeps_with_weights_of_cells_are_those_of_one_atom_at_a_time(atoms, loss):
+    start = atoms.allowed(np.abs(D) if atoms.nonnegative else D)
+    coded = code_all(as_rows(HOLES), Task(start, Lasso(0.5), by_cell=True, loss=loss))
+    slow = start.copy()
+    learning_atoms.sweep_one_by_one(slow, coded.A, coded.B, 0.0, atoms)
+    fast = improved(start, coded.A, coded.B, atoms)
+    np.testing.assert_allclose(fast, slow, atol=1e-9)
+    assert coded.objective_of(fast) <= coded.objective_of(start) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("sphere", [False, True], ids=["ball", "sphere"])
+@pytest.mark.parametrize("length", [0.1, 0.9, 3.0])
+def test_the_nearest_atom_by_weights_is_nearer_than_any_other(sphere, length):
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        v, weights = rng.normal(size=3), rng.uniform(0.01, 10, size=3)
+        v *= length / np.linalg.norm(v)
+        others = rng.normal(size=(20_000, 3))
+        others /= np.linalg.norm(others, axis=1, keepdims=True)
+        if not sphere:
+            others = np.vstack([others, others * rng.random((20_000, 1))])
+        found = v.copy()
+        assert loops("learning_sums").nearest(found, weights, sphere)
+        np.testing.assert_allclose(found, learning_atoms.nearest(v, weights, sphere=sphere), atol=1e-10)
+        assert np.linalg.norm(found) <= 1 + 1e-12
+        assert weights @ (found - v) ** 2 <= ((others - v) ** 2 @ weights).min() + 1e-12
+
+
+def test_atoms_of_which_a_cell_never_counts_are_swept_over_all_the_same():
+    coded = code_all(as_rows(np.where(np.arange(10) == 3, np.nan, X)), Task(D, Lasso(0.5), by_cell=True))
+    for atoms in (Atoms(), Atoms("sphere")):
+        fast, slow = improved(D, coded.A, coded.B, atoms), D.copy()
+        learning_atoms.sweep_one_by_one(slow, coded.A, coded.B, 0.0, atoms)
+        assert np.isfinite(fast).all()
+        np.testing.assert_allclose(fast, slow, atol=1e-9)
 
 
 def test_a_ball_by_object_is_the_ball_by_name():

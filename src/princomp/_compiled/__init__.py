@@ -22,6 +22,7 @@ NAMES = (
     "group_prox",
     "cardinality_search",
     "regression_descent",
+    "coding_cells",
     "coding_entries",
     "coding_nested",
     "learning_sums",

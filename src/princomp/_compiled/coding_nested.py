@@ -14,6 +14,7 @@ ENTER = (
     32  # atoms, at the least, that may enter at once (of 8 to 64, on patches with 256 atoms); or a half of those there
 )
 INNER = 0.1  # of ``tol``: how exact a working set is solved
+FINEST = 1e-14  # of the row's square: sums of float64 have no more digits
 
 
 @compiled_or_itself
@@ -143,7 +144,7 @@ def _gap(nest: Nest, c: Array, square: float, a: Array, slopes: Array, z: Array,
 def _search(gram: Array, c: Array, square: float, nest: Nest, a: Array, tol: float) -> bool:
     """Improve a code in place, atoms entering where a step wants them; say whether the gap is small enough."""
     K = len(c)
-    L, inner = 0.0, INNER * tol * square / 2
+    L, inner = 0.0, max(INNER * tol / 2, FINEST) * square
     for k in range(K):
         L = max(L, gram[k, k])
     if not L > 0.0:
@@ -161,7 +162,7 @@ def _search(gram: Array, c: Array, square: float, nest: Nest, a: Array, tol: flo
             return True
         stay = gap > last / 2
         if stay:
-            inner /= 4  # not much was won: what enters may be what was solved too coarsely
+            inner = max(inner / 4, FINEST * square)  # not much was won: what enters may be what was solved too coarsely
         last = gap
         there = inside.sum()
         wanted = np.where(inside, 0.0, np.abs(z))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from princomp._compiled import loops
 from princomp._typing import Array
 from princomp.coders.base import Coder
 
@@ -77,19 +78,19 @@ def _grams(omega: Array, atoms: Array, *, varied: bool) -> Iterator[tuple[Array,
         many = ends - begins >= SHARED
         for begin, end in zip(begins[many], ends[many]):
             these = alone[by_pattern[begin:end]]
-            yield np.sort(these), _gram(full, atoms, omega[these[0]])[None]
+            yield np.sort(these), gram_of(full, atoms, omega[these[0]])[None]
         alone = alone[by_pattern[np.repeat(~many, ends - begins)]]
     tile = max(1, GRAM_BYTES // (8 * K * K))
+    compiled = loops("coding_cells")
     for first in range(0, len(alone), tile):
         these = alone[first : first + tile]
-        grams = np.empty((len(these), K, K))
-        for i, row in enumerate(these):  # those that are equal come one after the other
-            same = i > 0 and not varied and (omega[row] == omega[these[i - 1]]).all()
-            grams[i] = grams[i - 1] if same else _gram(full, atoms, omega[row])
-        yield these, grams
+        if compiled is None:
+            yield these, np.stack([gram_of(full, atoms, row) for row in omega[these]])
+        else:
+            yield these, compiled.grams(atoms, omega[these], full)
 
 
-def _gram(full: Array, atoms: Array, omega: Array) -> Array:
+def gram_of(full: Array, atoms: Array, omega: Array) -> Array:
     """Return D diag(omega) D', from the product with all weights 1 and what differs, or from what is there."""
     differs = np.flatnonzero(omega != 1.0)
     if 2 * len(differs) < len(omega) or (omega > 0).all():

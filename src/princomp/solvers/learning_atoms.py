@@ -6,8 +6,9 @@ With A = 1/n sum a'a and B = 1/n sum a'x, minimise over the rows d_k of D
 
 g the constraint: 0 where an atom is allowed, infinity elsewhere, or any penalty. In one atom, the others fixed, this is
 A_kk / 2 |d - v|^2 + g(d) with v = d_k + (B_k - A_k D) / A_kk, so that its prox gives the exact minimiser: no step ever
-makes the objective larger. Where cells have weights of their own A is (K, K, p), the weight of |d - v|^2 differs from
-cell to cell, and a step with the largest of them takes its place, which does not make it larger either.
+makes the objective larger. Where cells have weights of their own A is (K, K, p), and so has |d - v|^2: in the ball and on
+the sphere that is minimised, too (`nearest`); for any other g a step with the largest weight takes its place, which does
+not make it larger either.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from princomp._compiled import loops
 from princomp._typing import Array
 
+FLOOR = 1e-12  # as in the compiled loops
 UNUSED = 1e-12  # of the largest A_kk: of an atom used so little rounding would make anything
 LARGE = 300  # exponents of 2: sums beyond are brought to about 1
 NOT_POSITIVE = (
@@ -100,12 +103,13 @@ def improved(D: Array, A: Array, B: Array, atoms: Atoms) -> Array:
         exponent = int(np.frexp(own_weights(A).max(initial=0.0))[1])
         if abs(exponent) > LARGE:
             A, B = np.ldexp(A, -exponent), np.ldexp(B, -exponent)
-    compiled = loops("learning_sums") if atoms.named and A.ndim == 2 else None
+    compiled = loops("learning_sums") if atoms.named else None
     if compiled is None:
         sweep_one_by_one(D, A, B, least_use(A), atoms)
     else:
+        sweep = compiled.sweep if A.ndim == 2 else compiled.sweep_cells
         how = {"nonnegative": atoms.nonnegative, "sphere": atoms.kind == "sphere"}
-        compiled.sweep(D, np.ascontiguousarray(A), np.ascontiguousarray(B), least_use(A), **how)
+        sweep(D, np.ascontiguousarray(A), np.ascontiguousarray(B), least_use(A), **how)
     return D
 
 
@@ -113,7 +117,34 @@ def sweep_one_by_one(D: Array, A: Array, B: Array, least: float, atoms: Atoms) -
     """Improve each atom in turn, in place: any constraint, and the slow twin of the compiled sweep."""
     for k, weight in enumerate(own_weights(A)):
         if weight > least:
-            D[k] = atoms.prox(D[k] + (B[k] - _product(A[k], D)) / weight, 1.0 / weight, D[k])
+            down, found = B[k] - _product(A[k], D), None
+            if A.ndim == 3 and atoms.named:
+                weights = np.maximum(A[k, k], FLOOR * weight)
+                v = D[k] + down / weights
+                found = nearest(np.maximum(v, 0.0) if atoms.nonnegative else v, weights, sphere=atoms.kind == "sphere")
+            D[k] = atoms.prox(D[k] + down / weight, 1.0 / weight, D[k]) if found is None else found
+
+
+def nearest(v: Array, weights: Array, *, sphere: bool) -> Array | None:
+    """Return what minimises sum_j w_j (d_j - v_j)^2 in the unit ball or on the sphere; None if no shift gives it.
+
+    It is d_j = w_j v_j / (w_j + shift): in the ball v itself, or else with the shift at which |d| = 1.
+    """
+    least = int(np.argmin(weights))
+    inside = float(np.linalg.norm(v)) <= 1.0
+    if inside and not sphere:
+        return v
+    if inside and v[least] == 0.0:
+        return None
+    low = weights[least] * (abs(v[least]) - 1.0) if inside else 0.0
+    high = float(np.linalg.norm(weights * v))
+
+    def excess(shift: float) -> float:
+        return float(np.linalg.norm(weights * v / (weights + shift))) - 1.0
+
+    shift = brentq(excess, low, high, xtol=1e-300, rtol=1e-15) if excess(low) > 0 > excess(high) else low
+    d = weights * v / (weights + shift)
+    return np.asarray(d / np.linalg.norm(d))
 
 
 def _product(a: Array, D: Array) -> Array:
