@@ -756,7 +756,9 @@ def test_many_atoms_and_features_are_bounded():
 
 def test_codes_that_are_all_zero_are_said_to_be():
     X = normal(30, 4)
-    content = collect(DictionaryLearning(3, alpha=1e6, max_iter=1, random_state=0).fit(X), X)
+    with pytest.warns(UserWarning, match="Every code is 0"):
+        model = DictionaryLearning(3, alpha=1e6, max_iter=1, random_state=0).fit(X)
+    content = collect(model, X)
     assert "No sample takes any atom" in content.summary
     assert any("make alpha smaller" in note for note in content.notes)
 

@@ -8,6 +8,7 @@ import numpy as np
 from princomp._text import count, percent
 from princomp._typing import Array
 from princomp.estimators.description import Atoms, Column, Curve, Description, Scores, Table, basics
+from princomp.estimators.dictionary_use import hardly_used, how_little
 
 USE = "How many of the samples have each atom in their codes, the most used one first."
 ATOMS = (
@@ -49,7 +50,7 @@ def describe_dictionary(model: Any) -> Description:
         objective_history=_history(model)[1],
     )
     order = np.argsort(-shares, kind="stable")
-    table = _use(order, shares, D)
+    table, summary = _use(order, shares, D), _summary(len(D), used, per_row, kept)
     return replace(
         found,
         computation=(_how(model), str(found.status)),
@@ -60,7 +61,8 @@ def describe_dictionary(model: Any) -> Description:
             ("atoms in a sample", f"{per_row:.3g}"),
             *([] if kept is None else [("of the squares", percent(max(kept, 0.0)))]),
         ),
-        summary=_summary(len(D), used, per_row, kept),
+        summary=summary,
+        below=summary,
         notes=_notes(model, used, alike),
         sections=(table, _atoms(found.sides[0].features, D, order, shares), "scores", _curve(model)),
         lines=(table.columns[1], Column("samples", shares[order], "share")),
@@ -213,10 +215,12 @@ def _assurance(model: Any) -> tuple[str, ...]:
 
 def _notes(model: Any, used: int, alike: float) -> tuple[str, ...]:
     """Return what a reader would otherwise take for granted."""
-    K, notes = int(model.n_components_), []
-    if not used:
-        notes.append("Every code is 0, so nothing could be learnt: make alpha smaller, or bring the data to one scale.")
-    elif used < K:
+    K, notes, per_row = int(model.n_components_), [], float(model.atom_counts_.sum()) / model.n_coded_
+    if hardly_used(per_row, model.residual_share_):
+        which = "alpha" if model.nonzeros is None and model.error is None else "error"
+        said = how_little(per_row, model.residual_share_)
+        notes.append(f"{said}: make {which} smaller, or bring the rows to one scale.")
+    if 0 < used < K:
         notes.append(f"{count(K - used, 'atom')} of {K} {'is' if K - used == 1 else 'are'} in no code.")
     if used and alike >= TWINS:
         notes.append(f"Two atoms are nearly the same: the |cos| of their angle is {alike:.4f}.")

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from princomp._kinds import MODERATE, NONNEGATIVE, Count, Kind, Number, Numbers
 from princomp._typing import Array
+from princomp._warn import warn
 from princomp.coders.base import Coder
 from princomp.coders.choice import as_coder
 from princomp.data import Rows, as_rows
@@ -20,6 +21,7 @@ from princomp.estimators.checks import check_choice, check_count, count_componen
 from princomp.estimators.description import Description, Scores
 from princomp.estimators.dictionary_description import describe_dictionary, scores_of_codes, squares_left
 from princomp.estimators.dictionary_fit import Learnt, Question, coded_rows, go_on, learn, mean_objective
+from princomp.estimators.dictionary_use import advice, hardly_used, how_little
 from princomp.losses import Squared, as_loss
 from princomp.progress import Tell
 from princomp.result import State
@@ -207,7 +209,9 @@ class DictionaryLearning(Estimator):
         rows = self._open(X, reset=True, least_rows=2)
         asked = self._question(rows)
         drive = self._drive(tell, rows)
-        self._keep(learn(rows, asked, drive, tell, self._generator()), rows, seen=0)
+        found = learn(rows, asked, drive, tell, self._generator())
+        self._keep(found, rows, seen=0)
+        self._warn_of_little_use(found, rows, asked)
 
     def _keep(self, found: Learnt, rows: Rows, seen: int) -> None:
         result = found.result
@@ -267,7 +271,18 @@ class DictionaryLearning(Estimator):
         rows = self._open(X, reset=before is None)
         asked = self._question(rows)
         seen = 0 if before is None else self.n_samples_
-        self._keep(go_on(rows, asked, before, tell, self._generator()), rows, seen)
+        found = go_on(rows, asked, before, tell, self._generator())
+        self._keep(found, rows, seen)
+        if not found.result.value["A"].any():  # some rows without an atom are no news, if others had some
+            self._warn_of_little_use(found, rows, asked)
+
+    def _warn_of_little_use(self, found: Learnt, rows: Rows, asked: Question) -> None:
+        """Warn if most rows have no atom: that the atoms do not move is then no sign of a good answer."""
+        per_row, left = float(self.atom_counts_.sum()) / self.n_coded_, self.residual_share_
+        if hardly_used(per_row, left):
+            length = float(np.sqrt(found.coded.squares / found.coded.count))
+            D = self.components_.astype(np.float64)
+            warn(f"{how_little(per_row, left)}. {advice(rows, D, asked.coder, self._loss(), length)}")
 
     def _question(self, rows: Rows) -> Question:
         """Return what is asked of these rows; complain about parameters that mean nothing."""
