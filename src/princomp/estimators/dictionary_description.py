@@ -54,7 +54,9 @@ def describe_dictionary(model: Any) -> Description:
     return replace(
         found,
         computation=(_how(model), str(found.status)),
+        verdict=_verdict(model) if _open_ended(model) else found.verdict,
         assurance=_assurance(model),
+        open_ended=_open_ended(model),
         counts=(
             ("features", count(D.shape[1])),
             ("atoms", count(len(D))),
@@ -186,6 +188,19 @@ def _named(model: Any) -> str:
     return f"“{model.penalty}” of weight {model.alpha:.4g}{l2}"
 
 
+def _open_ended(model: Any) -> bool:
+    """Tell whether learning ended where it was told to, short of a certificate: all but "batch" do, as a rule."""
+    known, code = model.certificate_, model.result_.status.code
+    told = code == "iteration limit" or (code == "stopped" and model.max_seconds is not None)
+    return model.method != "batch" and not known.holds and bool(np.isfinite(known.residual)) and told
+
+
+def _verdict(model: Any) -> str:
+    """Say how learning ended without a certificate."""
+    passes = f"{count(int(model.n_iter_))} pass{'' if model.n_iter_ == 1 else 'es'}"
+    return f"Ended after {passes}, as “{model.method}” does: the atoms still move, and are not certified."
+
+
 def _assurance(model: Any) -> tuple[str, ...]:
     """Say what the certificate measured, and what it cannot say."""
     known = model.certificate_
@@ -194,10 +209,11 @@ def _assurance(model: Any) -> tuple[str, ...]:
         "the objective, as a function of the atoms that the constraint allows, relative to that of the mean of code "
         "times sample: with codes at their best, 0 means that no small change of the atoms improves them."
     ]
-    if not known.holds and model.method != "batch":
+    if _open_ended(model):
         said.append(
-            f"That is how “{model.method}” ends as a rule, after a number of passes: near such a place, not in it. "
-            "With “batch”, begun from these atoms (dict_init), learning goes on until the bound is met."
+            f"“{model.method}” ends when its passes, or its time, are over: that says nothing against the atoms, and "
+            "nothing for them. For a certificate go on from them with "
+            'DictionaryLearning(method="batch", dict_init=model.components_), which learns until the bound is met.'
         )
     if "coding gap" in known.details:
         said.append(

@@ -144,7 +144,7 @@ show.chart = (name, { row, axis: height, share, bars, line, between }) => {
       xaxis: axis(what, {
         dtick: each.length <= 20 ? 1 : undefined, showgrid: false, range: [0.4, each.length + 0.6],
       }),
-      yaxis: axis(height, { tickformat: share ? ".0%" : undefined, range: [0, top] }),
+      yaxis: axis(height, { tickformat: share ? "~%" : undefined, range: [0, top] }),
       legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
       bargap: 0.25,
     });
@@ -367,11 +367,14 @@ show.atoms = (name, { values, shape, features, names, marks, axis: what }) => {
   const pixels = (brush, k) => {
     const image = brush.createImageData(wide, tall);
     const coloured = shape.length === 3;
+    const [left, top] = place(k);
+    brush.fillStyle = colour("--line"); // an edge, for atoms as light as the page
+    brush.fillRect(left - 1, top - 1, wide + 2, tall + 2);
     for (let i = 0; i < tall * wide; i += 1) {
       for (let c = 0; c < 3; c += 1) image.data[4 * i + c] = atoms[k][coloured ? 3 * i + c : i];
       image.data[4 * i + 3] = 255;
     }
-    brush.putImageData(image, ...place(k));
+    brush.putImageData(image, left, top);
   };
   const line = (brush, k) => {
     const [left, top] = place(k);
@@ -433,7 +436,8 @@ show.atoms = (name, { values, shape, features, names, marks, axis: what }) => {
     const k = Number(select.value);
     const title = `${what} ${marks[k]}`;
     if (shape) {
-      const bare = { showgrid: false, zeroline: false, showticklabels: false, ticks: "" };
+      const edge = { showline: true, mirror: true, linecolor: colour("--line") };
+      const bare = { showgrid: false, zeroline: false, showticklabels: false, ticks: "", ...edge };
       draw(`large${end}`, [{ type: "scatter", x: [], y: [] }], {
         height: 380, title: { text: literal(title), font: { size: 14 } },
         images: [{
