@@ -158,7 +158,10 @@ show.curve = (name, { row, axis: height, over, along }) => {
     type: "scatter", mode: up.length > 40 ? "lines" : "lines+markers", x: across, y: up,
     line: { color: colour("--accent"), width: 2 }, marker: { size: 6 },
     hovertemplate: `${what} %{x}: %{y:.5g}<extra></extra>`,
-  }], { height: 380, xaxis: axis(what, { showgrid: false }), yaxis: axis(height), showlegend: false });
+  }], {
+    height: 380, showlegend: false, yaxis: axis(height),
+    xaxis: axis(what, { showgrid: false, dtick: across.length <= 20 ? 1 : undefined }),
+  });
 };
 
 // Where panels lie: plotly counts their axes x, x2, x3 ...; without panels there is one, which fills the chart.
