@@ -23,6 +23,7 @@ from princomp.estimators.dictionary_description import describe_dictionary, scor
 from princomp.estimators.dictionary_fit import Learnt, Question, coded_rows, go_on, learn, mean_objective
 from princomp.estimators.dictionary_use import advice, hardly_used, how_little
 from princomp.losses import Squared, as_loss
+from princomp.penalties.trial import try_penalty
 from princomp.progress import Tell
 from princomp.result import State
 from princomp.solvers.learning_atoms import Atoms
@@ -287,6 +288,11 @@ class DictionaryLearning(Estimator):
     def _question(self, rows: Rows) -> Question:
         """Return what is asked of these rows; complain about parameters that mean nothing."""
         self._check_parameters()
+        D = None if self.dict_init is None else self._given_atoms(rows.width)
+        K = count_components(self.n_components, rows.width if D is None else len(D), of="", more=True)
+        if D is not None and len(D) != K:
+            raise ValueError(f"dict_init has {len(D)} atoms, but n_components={K}.")
+        self._try_objects(K, rows.width)
         coder = as_coder(
             self.penalty,
             self.alpha,
@@ -298,10 +304,6 @@ class DictionaryLearning(Estimator):
         )
         self._transform_coder()
         as_loss(self.loss)
-        D = None if self.dict_init is None else self._given_atoms(rows.width)
-        K = count_components(self.n_components, rows.width if D is None else len(D), of="", more=True)
-        if D is not None and len(D) != K:
-            raise ValueError(f"dict_init has {len(D)} atoms, but n_components={K}.")
         kind = "sphere" if self.method == "ksvd" and self.constraint == "ball" else self.constraint
         return Question(
             K=K,
@@ -319,6 +321,14 @@ class DictionaryLearning(Estimator):
             loss=self.loss,
             names=self._names,
         )
+
+    def _try_objects(self, K: int, p: int) -> None:
+        """Try penalties of the user's own, before anything is done with them."""
+        if self.nonzeros is None and self.error is None:  # else it is not used
+            try_penalty(self.penalty, K)
+        if self.transform_penalty is not None:
+            try_penalty(self.transform_penalty, K, "transform_penalty")
+        try_penalty(self.constraint, p, "constraint", vectors_only=True)
 
     def _check_parameters(self) -> None:
         check_choice("method", self.method, METHODS)
