@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from princomp._text import percent
 from princomp._typing import Array
-from princomp.images.shades import shades
+from princomp.images.shades import shades as _shades
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -479,7 +479,7 @@ def atoms(
     if usage is not None:
         _check_length("usage", usage, len(rows))
         rows = rows[np.argsort(-np.asarray(usage, dtype=np.float64), kind="stable")]
-    tiles = shades(rows).reshape(-1, *size)
+    tiles = _shades(rows).reshape(-1, *size)
     whole = _side_by_side(tiles, columns or math.ceil(math.sqrt(len(rows))))
     if len(size) == 3:
         whole = np.where(np.isnan(whole), 1.0, (whole + 1.0) / 2.0)  # colours go from 0 to 1; white lines between
