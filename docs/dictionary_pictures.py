@@ -52,6 +52,29 @@ def atoms(plt):
     return figure
 
 
+def from_image(plt):
+    """A photograph, atoms of its patches, and what three of them make of each patch."""
+    from sklearn.datasets import load_sample_image
+
+    from princomp import DictionaryLearning, plots, sparse_encode
+    from princomp.images import assemble, extract_patches
+
+    image = load_sample_image("china.jpg").mean(axis=2)[::2, ::2] / 255
+    rows = extract_patches(image, 8, stride=2)
+    means = rows.mean(axis=1, keepdims=True)
+    length = np.sqrt(((rows - means) ** 2).sum(axis=1).mean())
+    model = DictionaryLearning(100, alpha=0.2 * length, max_iter=2, random_state=0).fit(rows - means)
+    codes = sparse_encode(rows - means, model.components_, nonzeros=3)
+    back = assemble(codes @ model.components_ + means, image.shape, 8, stride=2)
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(9, 2.4), layout="constrained", width_ratios=(3, 2, 3))
+    for axes, each, title in ((left, image, "image"), (right, back, "three atoms for each patch")):
+        axes.imshow(each, cmap="gray", vmin=0, vmax=1)
+        axes.set(title=title, xticks=[], yticks=[])
+    plots.atoms(model, usage=model.atom_counts_, axes=middle)
+    middle.set_title("atoms")
+    return figure
+
+
 def wild_cells(plt):
     """How like the planted atoms those are that l2 and Huber find, without and with five per cent of wild cells."""
     from princomp import DictionaryLearning, plots

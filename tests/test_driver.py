@@ -9,7 +9,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
+from princomp._compiled import loops, told
 from princomp.checkpoint import Checkpoint
+from princomp.progress import COMPILING
 from princomp.result import Certificate, Result, State, Status, measured, run
 
 RNG = np.random.default_rng(0)
@@ -162,6 +164,25 @@ def test_a_line_on_a_terminal_tells_how_far_a_fit_is(monkeypatch, verbose, ci):
         assert "(tol 1e-05)" in written
         assert written.rstrip().endswith("\x1b[2K") == (verbose == 1)  # the line is cleared
     assert fitted.result_.status  # and no one has asked to stop
+
+
+def test_the_line_says_when_loops_are_compiled(monkeypatch):
+    """For seconds nothing else would be said, at the first fit on a computer."""
+    import numba
+
+    assert loops("sparse_gram") is not None
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("CI", raising=False)
+    how = {"formulation": "regression", "alpha": 5.0, "random_state": 0, "verbose": 1}
+    SparsePCA(2, **how).fit(X)
+    assert COMPILING not in terminal.getvalue()
+    fresh = numba.njit(lambda x: x + 1.0)
+    SparsePCA(2, callback=lambda state: fresh(1.0), **how).fit(X)
+    assert f"SparsePCA: {COMPILING}" in terminal.getvalue()
+    assert told == []
 
 
 def test_the_command_shows_that_it_is_busy_on_a_terminal_alone(monkeypatch):

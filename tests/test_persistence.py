@@ -28,7 +28,7 @@ from sklearn.base import clone
 import princomp
 from helpers import Allocated, data_with_spectrum, fitted_attributes, value_or_error
 from methods import METHODS
-from princomp import PCA
+from princomp import PCA, DictionaryLearning
 from princomp._kinds import Number, Numbers
 from princomp.data.memory import MemoryRows
 from princomp.datasets import make_height_weight
@@ -1516,3 +1516,29 @@ def test_P4_errors_that_come_late(number, model, large, path, monkeypatch, obser
     assert (caught.value.errno, caught.value.filename) == (number, str(path))
     assert_nothing_but(path, model)
     observe("P4", f"{errno.errorcode[number]} when synchronising", f"OSError: {caught.value.strerror}")
+
+
+# --- what others write ------------------------------------------------------------------------------
+
+
+class TwiceBelow:
+    """A penalty of one's own: a negative entry costs twice as much as a positive one."""
+
+    convex = True
+
+    def value(self, w):
+        return float(0.2 * np.maximum(w, -2 * w).sum())
+
+    def prox(self, w, step):
+        return np.maximum(w - 0.2 * step, 0) + np.minimum(w + 0.4 * step, 0)
+
+
+def test_a_model_with_a_penalty_of_ones_own_is_kept_as_the_error_says(tmp_path):
+    """By pickle, and what comes back codes alike; with another penalty it would be another model."""
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    model = DictionaryLearning(4, penalty=TwiceBelow(), max_iter=2, random_state=0).fit(X)
+    with pytest.raises(ModelFileError, match=r"parameters\.penalty is of the class TwiceBelow.* with pickle") as caught:
+        save(model, tmp_path / "x.princomp")
+    assert "None" not in str(caught.value)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))

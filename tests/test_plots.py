@@ -307,7 +307,19 @@ def test_atoms_stand_side_by_side_each_on_its_own_scale(axes):
 
 def test_atoms_that_are_used_most_come_first(axes):
     plots.atoms(np.diag([1.0, -2.0, 3.0]), shape=(1, 3), usage=[1, 7, 7], columns=1, axes=axes)
-    np.testing.assert_array_equal(axes.images[0].get_array()[::2].filled(), np.diag([1.0, -1.0, 1.0])[[1, 2, 0]])
+    shades = axes.images[0].get_array()[::2].filled()
+    np.testing.assert_array_equal(shades, [[1.0, -1.0, 1.0], [-1.0, -1.0, 1.0], [1.0, -1.0, -1.0]])
+
+
+def test_atoms_of_one_sign_are_drawn_from_their_least_to_their_largest_entry(axes):
+    """As raw patches are: on a scale about 0 they would be white on white."""
+    plots.atoms(
+        np.array([[0.5, 0.51, 0.49, 0.5], [-3.0, -1.0, -2.0, -2.0], [0.7, 0.7, 0.7, 0.7]]), columns=3, axes=axes
+    )
+    drawn = axes.images[0].get_array()
+    np.testing.assert_allclose(drawn[:, :2], [[0.0, 1.0], [-1.0, 0.0]], atol=1e-12)
+    np.testing.assert_allclose(drawn[:, 3:5], [[-1.0, 1.0], [0.0, 0.0]])
+    np.testing.assert_allclose(drawn[:, 6:], 0.0)
 
 
 def test_atoms_of_a_model_and_in_colours(axes):

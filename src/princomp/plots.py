@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from princomp._text import percent
 from princomp._typing import Array
+from princomp.images.shades import shades as _shades
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -437,8 +438,9 @@ def atoms(
 ) -> Axes:
     """Draw the atoms of a dictionary as small images, side by side.
 
-    Every atom is divided by its largest value: 0 is grey, and what matters is the pattern, since a code may have
-    any size and sign.
+    Each is drawn on a scale of its own: what matters is the pattern, since a code may have any size and sign. An atom
+    with entries of both signs has 0 in the middle of the scale, one with entries of one sign goes from its least entry
+    to its largest one.
 
     Parameters
     ----------
@@ -477,8 +479,7 @@ def atoms(
     if usage is not None:
         _check_length("usage", usage, len(rows))
         rows = rows[np.argsort(-np.asarray(usage, dtype=np.float64), kind="stable")]
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    tiles = (rows / np.where(largest > 0, largest, 1.0)).reshape(-1, *size)
+    tiles = _shades(rows).reshape(-1, *size)
     whole = _side_by_side(tiles, columns or math.ceil(math.sqrt(len(rows))))
     if len(size) == 3:
         whole = np.where(np.isnan(whole), 1.0, (whole + 1.0) / 2.0)  # colours go from 0 to 1; white lines between

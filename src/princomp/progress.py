@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from princomp._compiled import told
 from princomp.result import asks_to_stop
 
 try:
@@ -31,6 +32,7 @@ except ImportError:  # scikit-learn < 1.9
 __all__ = ["HAS_CALLBACKS", "CallbackSupport", "watch", "with_callbacks"]
 
 Tell = Callable[[Any], bool]
+COMPILING = "compiling its loops, once on this computer (ahead of time: princomp warmup)"
 
 
 @contextmanager
@@ -87,4 +89,11 @@ def _progress_line(estimator: Any) -> Iterator[Tell | None]:
             progress.update(line, description=f"{type(estimator).__name__}: {text} (tol {estimator.tol:.0e})")
             return False
 
-        yield tell
+        def compiling() -> None:
+            progress.update(line, description=f"{type(estimator).__name__}: {COMPILING}", refresh=True)
+
+        told.append(compiling)
+        try:
+            yield tell
+        finally:
+            told.remove(compiling)

@@ -278,7 +278,8 @@ def test_what_a_reader_of_a_dictionary_should_know():
     """Atoms without use, twins, and more atoms than samples are pointed out."""
     twins = np.vstack([np.eye(5)[:2], np.eye(5)[:1] + 1e-6])
     how = {"dict_init": twins, "replace": False, "alpha": 1e3, "max_iter": 1, "random_state": 0}
-    unused = describe(DictionaryLearning(3, **how).fit(X))
+    with pytest.warns(UserWarning, match="Every code is 0"):
+        unused = describe(DictionaryLearning(3, **how).fit(X))
     assert any("make alpha smaller" in note for note in unused.notes)
     assert unused.facts["coherence"] > 0.999
     codes = np.array([[1.0, 0.0], [2.0, 0.0], [1.5, 0.0]]) @ np.eye(2, 5)

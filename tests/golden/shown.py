@@ -12,7 +12,16 @@ from pathlib import Path
 import numpy as np
 
 from golden.fits import GAPS, GROUPED, OTHER, TABLE, UNSAID, by_place, write
-from princomp import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA, plots
+from princomp import (
+    PCA,
+    DictionaryLearning,
+    KernelPCA,
+    ProbabilisticPCA,
+    ProbabilisticPCAMixture,
+    SparseCCA,
+    SparsePCA,
+    plots,
+)
 from princomp.datasets import load_wine
 from princomp.report.collect import collect
 
@@ -31,6 +40,7 @@ def models():
         "plane": KernelPCA(4, gamma=0.2, random_state=0).fit(TABLE[:, :2]),
         "sparse": SparsePCA(3, nonzeros=3, certify=True).fit(TABLE),
         "cca": SparseCCA(2, alpha_x=0.05, alpha_y=0.02, tol=1e-9, max_iter=5000).fit(TABLE, OTHER),
+        "dictionary": DictionaryLearning(8, alpha=0.5, max_iter=3, random_state=0).fit(TABLE),
     }
 
 
@@ -50,6 +60,8 @@ PICTURES = {
     "contours, labels": lambda m: plots.kernel_contours(
         m["plane"], TABLE[:, :2], components=[3, 0, 1], labels=KIND, grid=10
     ),
+    "atoms": lambda m: plots.atoms(m["dictionary"], shape=(3, 4), usage=m["dictionary"].atom_counts_),
+    "atoms of one sign, in colours": lambda m: plots.atoms(IMAGES, shape=(2, 2, 3), columns=3),
     "mosaic": lambda m: plots.image_mosaic({"first": IMAGES, "negative": 1 - IMAGES}, shape=(3, 4), most=5),
 }
 
@@ -94,6 +106,8 @@ PAGES = {
     "held-out": lambda m: collect(m["held-out"], TABLE),
     "sparse": lambda m: collect(m["sparse"], TABLE),
     "cca": lambda m: collect(m["cca"], TABLE, OTHER),
+    "dictionary": lambda m: collect(m["dictionary"], TABLE),
+    "dictionary of images": lambda m: collect(m["dictionary"], TABLE, image_shape=(3, 4)),
 }
 
 
@@ -107,6 +121,8 @@ FITS = {
     "mixture": ("--method", "mixture", "-k", "1", "--groups", "2"),
     "kernel": ("--method", "kernel", "-k", "2", "--gamma", "1e-5"),
     "cca": ("--method", "cca", "--other", "hue", "--other", "proline"),
+    "dictionary": ("--method", "dictionary", "-k", "5", "--nonzeros", "2", "--max-iter", "2"),
+    "dictionary, alpha too large": ("--method", "dictionary", "-k", "3", "--alpha", "1e6", "--max-iter", "1"),
 }
 
 

@@ -715,7 +715,7 @@ def test_codes_that_are_given_are_shown_without_reading_the_data(dictionary):
 
 
 def test_atoms_as_images(dictionary):
-    """Grey: 0 is the middle, the largest magnitude an end; coloured: from the least to the largest."""
+    """Of both signs: 0 is the middle, the largest magnitude an end; of one: from the least to the largest."""
     X, model, codes = dictionary
     order = np.argsort(-(codes != 0).sum(axis=0), kind="stable")
     D = model.components_[order]
@@ -723,9 +723,13 @@ def test_atoms_as_images(dictionary):
     assert grey.shape == (3, 4)
     assert grey.values.dtype == np.uint8
     np.testing.assert_allclose(grey.values, 127.5 + 127.5 * D / np.abs(D).max(axis=1, keepdims=True), atol=0.51)
+    assert "0 in the middle grey" in grey.text
     coloured = collect(model, X, image_shape=(2, 2, 3)).section("atoms").values
-    assert (coloured.min(axis=1) == 0).all()
-    assert (coloured.max(axis=1) == 255).all()
+    np.testing.assert_array_equal(coloured, grey.values)
+    raw = DictionaryLearning(5, nonzeros=1, positive_dict=True, max_iter=1, random_state=0).fit(np.abs(X) + 9)
+    levels = collect(raw, X, image_shape=(3, 4)).section("atoms").values
+    assert (levels.min(axis=1) == 0).all()
+    assert (levels.max(axis=1) == 255).all()
     for shape in ((3, 3), (12,), (2, 3, 2), (1, 2, 2, 3)):
         with pytest.raises(ValueError, match="image_shape must be"):
             collect(model, X, image_shape=shape)
@@ -756,7 +760,9 @@ def test_many_atoms_and_features_are_bounded():
 
 def test_codes_that_are_all_zero_are_said_to_be():
     X = normal(30, 4)
-    content = collect(DictionaryLearning(3, alpha=1e6, max_iter=1, random_state=0).fit(X), X)
+    with pytest.warns(UserWarning, match="Every code is 0"):
+        model = DictionaryLearning(3, alpha=1e6, max_iter=1, random_state=0).fit(X)
+    content = collect(model, X)
     assert "No sample takes any atom" in content.summary
     assert any("make alpha smaller" in note for note in content.notes)
 
@@ -772,3 +778,21 @@ def test_the_page_of_a_dictionary(dictionary, tmp_path):
     text = " ".join(" ".join(page.texts).split())
     assert "Dictionaries have many local optima" in text
     assert "Codes were found greedily" in text
+
+
+def test_learning_that_ends_by_design_is_no_fault_and_no_certificate(dictionary):
+    X, model, _ = dictionary
+    content = collect(model, X)
+    assert not content.certificate.holds
+    assert content.certificate.verdict.startswith("Ended after 3 passes, as “online” does")
+    assert "not certified" in content.certificate.verdict
+    assert any("dict_init=model.components_" in sentence for sentence in content.certificate.sentences)
+    assert '<details class="certificate open"' in render(content)
+    turns = DictionaryLearning(20, method="batch", nonzeros=3, max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        turns.fit(X)
+    assert '<details class="certificate bad"' in render(collect(turns, X))
+    stopped = DictionaryLearning(20, nonzeros=3, callback=lambda state: True, random_state=0).fit(X)
+    assert collect(stopped, X).certificate.verdict.startswith("Not certified")
+    done = DictionaryLearning(20, nonzeros=3, max_iter=1, tol=10.0, random_state=0).fit(X)
+    assert '<details class="certificate good"' in render(collect(done, X))

@@ -31,6 +31,8 @@ NAMES = (
     "coding_lasso",
 )
 
+told: list[Callable[[], Any]] = []  # who is called whenever a loop is compiled, which takes seconds
+
 
 @cache
 def loops(name: str) -> ModuleType | None:
@@ -46,6 +48,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     """Compile a function, kept on disk for later processes where some folder can be written to."""
     from numba import njit
 
+    _tell_when_compiling()
     # What numba finds on disk by this name it unpickles before it looks whether it is out of date: what another version
     # of the module left behind may ask for a class that is no longer there.
     function.__qualname__ = f"{function.__qualname__}-{_content(function.__code__.co_filename)}"
@@ -54,6 +57,22 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
         return njit(cache=True, **how)(function)
     except RuntimeError:  # no folder for the cache
         return njit(**how)(function)
+
+
+@cache
+def _tell_when_compiling() -> None:
+    """Let numba tell when it compiles: what it finds on disk it does not."""
+    from numba.core import event
+
+    class Compiling(event.Listener):
+        def on_start(self, event: Any) -> None:
+            for each in tuple(told):
+                each()
+
+        def on_end(self, event: Any) -> None:
+            """Whoever was told hears of the fit itself next."""
+
+    event.register("numba:compile", Compiling())
 
 
 @cache

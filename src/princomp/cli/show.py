@@ -35,7 +35,7 @@ def component_table(found: Description, most: int = 10) -> str:
     if n_rows > most:
         together = [f", {column.values[-1]:.1%} together" for column in found.lines if column.name == "together"]
         lines.append(f"      ...  and {n_rows - most} more{''.join(together)}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(["", found.below] if found.below else [])])
 
 
 def _column(column: Column, most: int) -> list[str]:

@@ -147,6 +147,8 @@ class Description:
     notes: tuple[str, ...] = ()  # what a reader would otherwise take for granted
     sections: tuple[Table | Loadings | Literal["scores"], ...] = ("scores",)  # of a page, in order
     lines: tuple[Column, ...] = ()  # a table of few characters; its rows are those of all `Loadings` in ``sections``
+    open_ended: bool = False  # whether the method ends without a certificate as a rule: that is a fact, and no fault
+    below: str = ""  # said below that table, of all rows together
     loadings: Mapping[str, Any] = field(default_factory=dict)  # columns of a file
     loadings_file: str = "loadings.csv"
 

@@ -8,6 +8,7 @@ import numpy as np
 from princomp._text import count, percent
 from princomp._typing import Array
 from princomp.estimators.description import Atoms, Column, Curve, Description, Scores, Table, basics
+from princomp.estimators.dictionary_use import hardly_used, how_little
 
 USE = "How many of the samples have each atom in their codes, the most used one first."
 ATOMS = (
@@ -49,18 +50,21 @@ def describe_dictionary(model: Any) -> Description:
         objective_history=_history(model)[1],
     )
     order = np.argsort(-shares, kind="stable")
-    table = _use(order, shares, D)
+    table, summary = _use(order, shares, D), _summary(len(D), used, per_row, kept)
     return replace(
         found,
         computation=(_how(model), str(found.status)),
+        verdict=_verdict(model) if _open_ended(model) else found.verdict,
         assurance=_assurance(model),
+        open_ended=_open_ended(model),
         counts=(
             ("features", count(D.shape[1])),
             ("atoms", count(len(D))),
             ("atoms in a sample", f"{per_row:.3g}"),
             *([] if kept is None else [("of the squares", percent(max(kept, 0.0)))]),
         ),
-        summary=_summary(len(D), used, per_row, kept),
+        summary=summary,
+        below=summary,
         notes=_notes(model, used, alike),
         sections=(table, _atoms(found.sides[0].features, D, order, shares), "scores", _curve(model)),
         lines=(table.columns[1], Column("samples", shares[order], "share")),
@@ -184,6 +188,19 @@ def _named(model: Any) -> str:
     return f"“{model.penalty}” of weight {model.alpha:.4g}{l2}"
 
 
+def _open_ended(model: Any) -> bool:
+    """Tell whether learning ended where it was told to, short of a certificate: all but "batch" do, as a rule."""
+    known, code = model.certificate_, model.result_.status.code
+    told = code == "iteration limit" or (code == "stopped" and model.max_seconds is not None)
+    return model.method != "batch" and not known.holds and bool(np.isfinite(known.residual)) and told
+
+
+def _verdict(model: Any) -> str:
+    """Say how learning ended without a certificate."""
+    passes = f"{count(int(model.n_iter_))} pass{'' if model.n_iter_ == 1 else 'es'}"
+    return f"Ended after {passes}, as “{model.method}” does: the atoms still move, and are not certified."
+
+
 def _assurance(model: Any) -> tuple[str, ...]:
     """Say what the certificate measured, and what it cannot say."""
     known = model.certificate_
@@ -192,10 +209,11 @@ def _assurance(model: Any) -> tuple[str, ...]:
         "the objective, as a function of the atoms that the constraint allows, relative to that of the mean of code "
         "times sample: with codes at their best, 0 means that no small change of the atoms improves them."
     ]
-    if not known.holds and model.method != "batch":
+    if _open_ended(model):
         said.append(
-            f"That is how “{model.method}” ends as a rule, after a number of passes: near such a place, not in it. "
-            "With “batch”, begun from these atoms (dict_init), learning goes on until the bound is met."
+            f"“{model.method}” ends when its passes, or its time, are over: that says nothing against the atoms, and "
+            "nothing for them. For a certificate go on from them with "
+            'DictionaryLearning(method="batch", dict_init=model.components_), which learns until the bound is met.'
         )
     if "coding gap" in known.details:
         said.append(
@@ -213,10 +231,12 @@ def _assurance(model: Any) -> tuple[str, ...]:
 
 def _notes(model: Any, used: int, alike: float) -> tuple[str, ...]:
     """Return what a reader would otherwise take for granted."""
-    K, notes = int(model.n_components_), []
-    if not used:
-        notes.append("Every code is 0, so nothing could be learnt: make alpha smaller, or bring the data to one scale.")
-    elif used < K:
+    K, notes, per_row = int(model.n_components_), [], float(model.atom_counts_.sum()) / model.n_coded_
+    if hardly_used(per_row, model.residual_share_):
+        which = "alpha" if model.nonzeros is None and model.error is None else "error"
+        said = how_little(per_row, model.residual_share_)
+        notes.append(f"{said}: make {which} smaller, or bring the rows to one scale.")
+    if 0 < used < K:
         notes.append(f"{count(K - used, 'atom')} of {K} {'is' if K - used == 1 else 'are'} in no code.")
     if used and alike >= TWINS:
         notes.append(f"Two atoms are nearly the same: the |cos| of their angle is {alike:.4f}.")

@@ -273,7 +273,7 @@ def _status(before: Status, asked: Question, slope: float, holds: bool, most: in
     if late:
         return Status("stopped", f"Ended after max_seconds={asked.max_seconds:g}, as asked: {size}.")
     if before.code == "iteration limit" and asked.method != "batch":
-        passes = "pass over the rows" if most == 1 else f"{most} passes over the rows"
+        passes = "a pass over the rows" if most == 1 else f"{most} passes over the rows"
         return Status("iteration limit", f"Ended after {passes}, as {asked.method} learning does: {size}.")
     if before.code == "converged":
         return Status(

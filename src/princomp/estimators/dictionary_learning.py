@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from princomp._kinds import MODERATE, NONNEGATIVE, Count, Kind, Number, Numbers
 from princomp._typing import Array
+from princomp._warn import warn
 from princomp.coders.base import Coder
 from princomp.coders.choice import as_coder
 from princomp.data import Rows, as_rows
@@ -20,7 +21,9 @@ from princomp.estimators.checks import check_choice, check_count, count_componen
 from princomp.estimators.description import Description, Scores
 from princomp.estimators.dictionary_description import describe_dictionary, scores_of_codes, squares_left
 from princomp.estimators.dictionary_fit import Learnt, Question, coded_rows, go_on, learn, mean_objective
+from princomp.estimators.dictionary_use import advice, hardly_used, how_little
 from princomp.losses import Squared, as_loss
+from princomp.penalties.trial import try_penalty
 from princomp.progress import Tell
 from princomp.result import State
 from princomp.solvers.learning_atoms import Atoms
@@ -208,7 +211,9 @@ class DictionaryLearning(Estimator):
         rows = self._open(X, reset=True, least_rows=2)
         asked = self._question(rows)
         drive = self._drive(tell, rows)
-        self._keep(learn(rows, asked, drive, tell, self._generator()), rows, seen=0)
+        found = learn(rows, asked, drive, tell, self._generator())
+        self._keep(found, rows, seen=0)
+        self._warn_of_little_use(found, rows, asked)
 
     def _keep(self, found: Learnt, rows: Rows, seen: int) -> None:
         result = found.result
@@ -268,11 +273,27 @@ class DictionaryLearning(Estimator):
         rows = self._open(X, reset=before is None)
         asked = self._question(rows)
         seen = 0 if before is None else self.n_samples_
-        self._keep(go_on(rows, asked, before, tell, self._generator()), rows, seen)
+        found = go_on(rows, asked, before, tell, self._generator())
+        self._keep(found, rows, seen)
+        if not found.result.value["A"].any():  # some rows without an atom are no news, if others had some
+            self._warn_of_little_use(found, rows, asked)
+
+    def _warn_of_little_use(self, found: Learnt, rows: Rows, asked: Question) -> None:
+        """Warn if most rows have no atom: that the atoms do not move is then no sign of a good answer."""
+        per_row, left = float(self.atom_counts_.sum()) / self.n_coded_, self.residual_share_
+        if hardly_used(per_row, left):
+            length = float(np.sqrt(found.coded.squares / found.coded.count))
+            D = self.components_.astype(np.float64)
+            warn(f"{how_little(per_row, left)}. {advice(rows, D, asked.coder, self._loss(), length)}")
 
     def _question(self, rows: Rows) -> Question:
         """Return what is asked of these rows; complain about parameters that mean nothing."""
         self._check_parameters()
+        D = None if self.dict_init is None else self._given_atoms(rows.width)
+        K = count_components(self.n_components, rows.width if D is None else len(D), of="", more=True)
+        if D is not None and len(D) != K:
+            raise ValueError(f"dict_init has {len(D)} atoms, but n_components={K}.")
+        self._try_objects(K, rows.width)
         coder = as_coder(
             self.penalty,
             self.alpha,
@@ -284,10 +305,6 @@ class DictionaryLearning(Estimator):
         )
         self._transform_coder()
         as_loss(self.loss)
-        D = None if self.dict_init is None else self._given_atoms(rows.width)
-        K = count_components(self.n_components, rows.width if D is None else len(D), of="", more=True)
-        if D is not None and len(D) != K:
-            raise ValueError(f"dict_init has {len(D)} atoms, but n_components={K}.")
         kind = "sphere" if self.method == "ksvd" and self.constraint == "ball" else self.constraint
         return Question(
             K=K,
@@ -305,6 +322,14 @@ class DictionaryLearning(Estimator):
             loss=self.loss,
             names=self._names,
         )
+
+    def _try_objects(self, K: int, p: int) -> None:
+        """Try penalties of the user's own, before anything is done with them."""
+        if self.nonzeros is None and self.error is None:  # else it is not used
+            try_penalty(self.penalty, K)
+        if self.transform_penalty is not None:
+            try_penalty(self.transform_penalty, K, "transform_penalty")
+        try_penalty(self.constraint, p, "constraint", vectors_only=True)
 
     def _check_parameters(self) -> None:
         check_choice("method", self.method, METHODS)

@@ -12,6 +12,7 @@ from princomp.coders.pursuit import Pursuit
 from princomp.data import Rows, as_rows
 from princomp.data.memory import checked
 from princomp.losses import Squared, as_loss
+from princomp.penalties.trial import try_penalty
 
 # Of rows in memory: small enough that threads share them evenly, large enough that Python's part is small.
 BLOCK_BYTES = 2**21
@@ -88,6 +89,7 @@ def sparse_encode(
     rows = as_rows(X, block_bytes=BLOCK_BYTES)
     if rows.width != atoms.shape[1]:
         raise ValueError(f"X has {rows.width} features, but the atoms of the dictionary have {atoms.shape[1]}.")
+    try_penalty(penalty, len(atoms))
     coder = as_coder(
         penalty,
         alpha,

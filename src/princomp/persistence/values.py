@@ -70,8 +70,9 @@ class Encoder:
             written = {key: self.encode(item, *path, key) for key, item in held.items()}
             return {"object": [type(value).__name__, written]}
         raise ModelFileError(
-            f"{'.'.join(path)} is of the class {type(value).__name__}, which a model file cannot hold. "
-            "Set it to None first"
+            f"{'.'.join(path)} is of the class {type(value).__name__}, which a model file cannot hold: no "
+            "code of others is to run when it is read. Keep this estimator with pickle, on computers that have the "
+            "class; another value in its place would change what the model computes"
         )
 
     def _array(self, array: Array, path: tuple[str, ...]) -> Any:

@@ -20,6 +20,7 @@ from princomp._typing import Array
 from princomp._version import __version__
 from princomp.estimators import description
 from princomp.estimators.description import Description, Groups, Parameter, Scores, Table, describe, describe_scores
+from princomp.images.shades import SCALES, shades
 
 # These bound the size of the page, whatever the size of the data.
 ROWS = 100  # of a chart, and of its table
@@ -47,6 +48,7 @@ class Certificate:
     """Whether the answer is certified, and what that means."""
 
     holds: bool
+    open_ended: bool  # it does not hold, which is how the method ends
     verdict: str
     sentences: tuple[str, ...]
 
@@ -183,7 +185,7 @@ def collect(
     certificate = None
     if said.certificate is not None:
         sentences = tuple(shown(sentence, 1000) for sentence in said.assurance)
-        certificate = Certificate(said.certificate.holds, shown(said.verdict, 1000), sentences)
+        certificate = Certificate(said.certificate.holds, said.open_ended, shown(said.verdict, 1000), sentences)
     drawn = _scores(found, sample_names, labels, label_name)
     sections = [drawn if part == "scores" else _cut(part, image_shape) for part in said.sections]
     return Content(
@@ -274,7 +276,7 @@ def _atoms(found: description.Loadings, shape: tuple[int, ...] | None) -> Atoms:
         raise ValueError(
             f"image_shape must be (height, width), or (height, width, 3) for colours, of {p} numbers; got {shape}."
         )
-    text, places = found.text, np.arange(p)
+    text, places = found.text if shape is None else f"{found.text} {SCALES}", np.arange(p)
     weights = np.asarray(found.weights[: min(ATOMS, max(NUMBERS // min(p, PLACES if shape is None else p), 1))])
     if shape is None and p > PLACES:
         weights, places = _thinned(weights, PLACES)
@@ -285,7 +287,7 @@ def _atoms(found: description.Loadings, shape: tuple[int, ...] | None) -> Atoms:
         found.name,
         found.title,
         text,
-        weights.astype(np.float32) if shape is None else _levels(weights, coloured=len(shape) == 3),
+        weights.astype(np.float32) if shape is None else np.round(127.5 + 127.5 * shades(weights)).astype(np.uint8),
         shape,
         tuple(shown(found.features[j]) for j in places) if shape is None else (),
         found.components[: len(weights)],
@@ -301,17 +303,6 @@ def _thinned(weights: Array, most: int) -> tuple[Array, Array]:
     runs = np.array_split(np.arange(len(largest)), most)
     places = np.array([run[np.argmax(largest[run])] for run in runs])
     return weights[:, places], places
-
-
-def _levels(weights: Array, *, coloured: bool) -> Array:
-    """Return atoms as levels from 0 to 255. Grey: 0 is the middle; coloured: from the least to the largest value."""
-    if coloured:
-        low, high = weights.min(axis=1, keepdims=True), weights.max(axis=1, keepdims=True)
-        levels = (weights - low) / np.where(high > low, high - low, 1.0)
-    else:
-        largest = np.abs(weights).max(axis=1, keepdims=True)
-        levels = 0.5 + 0.5 * weights / np.where(largest > 0, largest, 1.0)
-    return np.round(255 * levels).astype(np.uint8)
 
 
 def _scores(

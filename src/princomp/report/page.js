@@ -144,7 +144,7 @@ show.chart = (name, { row, axis: height, share, bars, line, between }) => {
       xaxis: axis(what, {
         dtick: each.length <= 20 ? 1 : undefined, showgrid: false, range: [0.4, each.length + 0.6],
       }),
-      yaxis: axis(height, { tickformat: share ? ".0%" : undefined, range: [0, top] }),
+      yaxis: axis(height, { tickformat: share ? "~%" : undefined, range: [0, top] }),
       legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
       bargap: 0.25,
     });
@@ -158,7 +158,10 @@ show.curve = (name, { row, axis: height, over, along }) => {
     type: "scatter", mode: up.length > 40 ? "lines" : "lines+markers", x: across, y: up,
     line: { color: colour("--accent"), width: 2 }, marker: { size: 6 },
     hovertemplate: `${what} %{x}: %{y:.5g}<extra></extra>`,
-  }], { height: 380, xaxis: axis(what, { showgrid: false }), yaxis: axis(height), showlegend: false });
+  }], {
+    height: 380, showlegend: false, yaxis: axis(height),
+    xaxis: axis(what, { showgrid: false, dtick: across.length <= 20 ? 1 : undefined }),
+  });
 };
 
 // Where panels lie: plotly counts their axes x, x2, x3 ...; without panels there is one, which fills the chart.
@@ -367,11 +370,14 @@ show.atoms = (name, { values, shape, features, names, marks, axis: what }) => {
   const pixels = (brush, k) => {
     const image = brush.createImageData(wide, tall);
     const coloured = shape.length === 3;
+    const [left, top] = place(k);
+    brush.fillStyle = colour("--line"); // an edge, for atoms as light as the page
+    brush.fillRect(left - 1, top - 1, wide + 2, tall + 2);
     for (let i = 0; i < tall * wide; i += 1) {
       for (let c = 0; c < 3; c += 1) image.data[4 * i + c] = atoms[k][coloured ? 3 * i + c : i];
       image.data[4 * i + 3] = 255;
     }
-    brush.putImageData(image, ...place(k));
+    brush.putImageData(image, left, top);
   };
   const line = (brush, k) => {
     const [left, top] = place(k);
@@ -433,7 +439,8 @@ show.atoms = (name, { values, shape, features, names, marks, axis: what }) => {
     const k = Number(select.value);
     const title = `${what} ${marks[k]}`;
     if (shape) {
-      const bare = { showgrid: false, zeroline: false, showticklabels: false, ticks: "" };
+      const edge = { showline: true, mirror: true, linecolor: colour("--line") };
+      const bare = { showgrid: false, zeroline: false, showticklabels: false, ticks: "", ...edge };
       draw(`large${end}`, [{ type: "scatter", x: [], y: [] }], {
         height: 380, title: { text: literal(title), font: { size: 14 } },
         images: [{
