@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from princomp import DictionaryLearning
+from princomp import DictionaryLearning, sparse_encode
 from princomp.data import budget
+from princomp.losses import Huber
 
 RNG = np.random.default_rng(0)
 X = (RNG.normal(size=(200, 6)) * (RNG.random((200, 6)) < 0.4)) @ RNG.normal(size=(6, 8))
@@ -80,3 +81,69 @@ def test_a_fit_does_not_depend_on_units(exponent):
     )
     np.testing.assert_allclose(other.components_, model.components_, atol=1e-8)
     assert other.certificate_.residual == pytest.approx(model.certificate_.residual, rel=1e-4)
+
+
+def rows(n=200, p=8, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.4)
+
+
+def test_partial_fit_refuses_another_number_of_atoms():
+    model = DictionaryLearning(5, alpha=0.1, random_state=0).partial_fit(rows())
+    with pytest.raises(ValueError, match="The model has 5 atoms, but n_components=6"):
+        model.set_params(n_components=6).partial_fit(rows(seed=1))
+    assert model.n_samples_ == 200
+
+
+def test_partial_fit_ends_when_its_time_is_over():
+    model = DictionaryLearning(5, alpha=0.1, max_seconds=0.0, batch_size=1, random_state=0).partial_fit(rows())
+    assert "max_seconds=0" in model.result_.status.sentence
+    assert model.result_.value["step"] == 16, "at the first state that is looked at"
+
+
+def test_nothing_can_be_learnt_from_cells_that_are_all_missing():
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match="nothing to learn from"):
+            getattr(DictionaryLearning(2), method)(np.full((5, 3), np.nan))
+
+
+def test_atoms_of_length_1_do_not_begin_with_one_of_zeros():
+    D = np.eye(8)[:3]
+    D[1] = 0
+    for how in ({"constraint": "sphere"}, {"method": "ksvd", "nonzeros": 1}):
+        with pytest.raises(ValueError, match="an atom of zeros, row 1"):
+            DictionaryLearning(dict_init=D, replace=False, **how).fit(rows())
+    assert np.isfinite(DictionaryLearning(dict_init=D, alpha=0.1, random_state=0).fit(rows()).components_).all()
+
+
+def test_a_penalty_of_transform_by_name_keeps_l2():
+    X = rows()
+    model = DictionaryLearning(5, alpha=0.1, l2=0.7, transform_penalty="l1", random_state=0).fit(X)
+    expected = sparse_encode(X, model.components_, alpha=0.1, l2=0.7).toarray()
+    np.testing.assert_allclose(model.transform(X), expected, atol=1e-8)
+    model.set_params(transform_penalty="l0")
+    expected = sparse_encode(X, model.components_, penalty="l0", alpha=0.1).toarray()
+    np.testing.assert_allclose(model.transform(X), expected, atol=1e-8)
+
+
+def test_the_width_that_a_fit_found_is_there_to_code_with():
+    X = 1e-3 * rows()
+    model = DictionaryLearning(5, alpha=2e-5, loss="huber", random_state=0).fit(X)
+    assert isinstance(model.loss_, Huber)
+    assert 1e-4 < model.loss_.delta < 1e-2, "in the units of X"
+    codes = sparse_encode(X, model.components_, alpha=2e-5, loss=model.loss_)
+    np.testing.assert_allclose(model.transform(X), codes.toarray(), atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["huber", "l1"])
+def test_codes_with_a_loss_by_name_do_not_depend_on_units(loss):
+    rng = np.random.default_rng(0)
+    X, D = rows() + 0.05 * rng.normal(size=(200, 8)), np.eye(8)[:6] + 0.1
+    X[rng.random(X.shape) < 0.05] += 20
+    # Squares, and Huber's loss, are in units of X^2, absolute errors in units of X; alpha |a| is in units of X.
+    codes = [
+        sparse_encode(X * unit, D, alpha=0.05 * (unit if loss == "huber" else 1), loss=loss).toarray() / unit
+        for unit in (1.0, 1e-3)
+    ]
+    np.testing.assert_allclose(codes[1], codes[0], atol=1e-5)
+    assert np.count_nonzero(codes[0])

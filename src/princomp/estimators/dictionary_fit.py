@@ -15,12 +15,13 @@ from princomp.certificates import coding_gaps
 from princomp.coders.base import Coder
 from princomp.coders.blocks import code_block
 from princomp.coders.lasso import Lasso
-from princomp.data import Centered, Rows, budget, statistics
+from princomp.data import Rows, budget, statistics
 from princomp.estimators.checks import check_values
+from princomp.estimators.errors_unit import unit_of_errors
 from princomp.losses import Squared, as_loss
 from princomp.progress import Tell
 from princomp.result import Result, State, Status, Value, run, warn
-from princomp.solvers.learning_atoms import Atoms, improved
+from princomp.solvers.learning_atoms import Atoms
 from princomp.solvers.learning_batch import batch
 from princomp.solvers.learning_coded import Coded, Task
 from princomp.solvers.learning_ksvd import ksvd
@@ -28,7 +29,7 @@ from princomp.solvers.learning_online import online
 from princomp.solvers.learning_rows import Batches
 from princomp.solvers.learning_start import start
 from princomp.solvers.learning_state import residual, together
-from princomp.solvers.learning_statistics import code_all, code_rows
+from princomp.solvers.learning_statistics import code_all
 from princomp.solvers.learning_statistics import code_block as code_and_sum
 from princomp.solvers.signs import signs
 
@@ -52,10 +53,8 @@ KEPT_TOO = ("worst_", "epoch_")
 ROWS_SEEN = 200_000  # by "online", as a rule
 ITERATIONS = {"batch": 200, "ksvd": 50}
 EPOCHS = (2, 30)
-SAMPLE, TURNS = 1000, 10  # rows and turns, for the size of errors
 MONOTONE = 1e-10  # gap of codes, relative to 1/2 |x|^2, for which the objective does not rise but by rounding
 COPIES = 5  # of the statistics, at a time
-SMOOTHED = 30.0  # for "l1", of the size of a cell: errors below 3 % of it count by their squares
 GREEDY_ON_WORKERS = (
     'method="batch" with a greedy coder, or a loss, keeps the code of every row, for which workers have no place. Use '
     'method="ksvd" or "online", or load the data into memory.'
@@ -101,7 +100,11 @@ def learn(rows: Rows, asked: Question, drive: Callable[..., Result], tell: Tell,
     rows = statistics.here(rows)
     missing = survey(rows, asked.names)
     D = first_atoms(rows, asked, rng)
-    first = {"D": D, "seed": np.array(int(rng.integers(2**31))), "unit": np.array(unit_of_errors(rows, asked, D))}
+    first = {
+        "D": D,
+        "seed": np.array(int(rng.integers(2**31))),
+        "unit": np.array(unit_of_errors(rows, asked.loss, D, asked.coder, asked.atoms)),
+    }
     posed(rows, asked, first, missing)  # complains before there is anything to wait for
     most = asked.iterations(rows.shape[0])
     begin = time.monotonic()
@@ -112,7 +115,7 @@ def learn(rows: Rows, asked: Question, drive: Callable[..., Result], tell: Tell,
         callback=partial(_tell, tell, begin, asked.max_seconds),
         warns=False,
     )
-    late = asked.max_seconds is not None and time.monotonic() - begin >= asked.max_seconds
+    late = _late(begin, asked.max_seconds)
     found = concluded(rows, asked, posed(rows, asked, result.value, missing), result, most, late=late)
     return found if asked.D is not None else replace(found, result=with_signs(found.result, asked))
 
@@ -123,18 +126,29 @@ def go_on(rows: Rows, asked: Question, before: Result | None, tell: Tell, rng: n
     missing = survey(rows, asked.names)
     if before is None:
         D = first_atoms(rows, asked, rng)
-        value: Value = {"D": D, "unit": np.array(unit_of_errors(rows, asked, D))}
+        value: Value = {"D": D, "unit": np.array(unit_of_errors(rows, asked.loss, D, asked.coder, asked.atoms))}
     else:
         value = before.value
+        if len(value["D"]) != asked.K:
+            raise ValueError(
+                f"The model has {len(value['D'])} atoms, but n_components={asked.K}. partial_fit goes on with those "
+                "that are there; fit begins anew."
+            )
         missing = missing or value["A"].ndim == 3
     task = posed(rows, asked, value, missing)
     if before is not None and task.by_cell and value["A"].ndim == 2:  # rows so far lacked nothing
         value = {**value, "A": np.repeat(value["A"][:, :, None], rows.shape[1], axis=2)}
+    begin = time.monotonic()
     result = run(
-        partial(solver, rows=rows, asked=asked, task=task), value, tol=0.0, max_iter=1, callback=tell, warns=False
+        partial(solver, rows=rows, asked=asked, task=task),
+        value,
+        tol=0.0,
+        max_iter=1,
+        callback=partial(_tell, tell, begin, asked.max_seconds),
+        warns=False,
     )
     result = replace(result, certificate=replace(result.certificate, tol=asked.tol))
-    found = concluded(rows, asked, task, result, 1, late=False)
+    found = concluded(rows, asked, task, result, 1, late=_late(begin, asked.max_seconds))
     calls = 1 + (0 if before is None else before.n_iter)
     return replace(found, result=replace(found.result, n_iter=calls).after(before))
 
@@ -186,6 +200,8 @@ def survey(rows: Rows, names: Any) -> bool:
         return False
     check_values(rows, names, missing=True)
     squares, missing = rows.reduce(_squares_of_what_is_there)
+    if missing == np.prod(rows.shape, dtype=np.float64):
+        raise ValueError("X has no cell that is not missing: there is nothing to learn from.")
     if not np.isfinite(squares):
         raise ValueError("Squares of X are out of the range of float64. Divide X, alpha and error by a constant.")
     return bool(missing)
@@ -202,39 +218,14 @@ def _squares_of_what_is_there(block: Any, rows: slice) -> tuple[Array, Array]:
         return np.asarray(np.nansum(np.square(cells))), np.asarray(np.isnan(cells).sum())
 
 
-def unit_of_errors(rows: Rows, asked: Question, D: Array) -> float:
-    """Return the size of a cell's error, for a loss given by its name: of some rows, after a few turns of learning.
-
-    It is 1.4826 times the median of what codes leave, the sd of normal errors, which wild cells do not rule. Each turn
-    has the loss that the last one's errors ask for: those of the first atoms are too large by far. Absolute errors
-    would leave most cells without any, and atoms could hardly move: for them it goes by the cells themselves.
-    """
-    if not isinstance(asked.loss, str) or isinstance(as_loss(asked.loss), Squared):
-        return 1.0
-    some = np.unique(np.linspace(0, rows.shape[0] - 1, SAMPLE).astype(int))
-    X = statistics.take(Centered(rows), some)
-    unit = _median_size(X)
-    if asked.loss == "l1":
-        return SMOOTHED * unit
-    for _ in range(TURNS):
-        task = Task(D, asked.coder, by_cell=True, loss=as_loss(asked.loss, unit), keep=True)
-        coded = code_rows(X, np.arange(len(X)), task)
-        unit = _median_size(X - together(coded.codes) @ D) or unit
-        D = improved(D, coded.A / coded.count, coded.B / coded.count, asked.atoms)
-    return unit
-
-
-def _median_size(cells: Array) -> float:
-    """Return 1.4826 times the median of |cells| that are there, of those that are not 0 if most are; or else 1."""
-    size = np.abs(cells[~np.isnan(cells)])
-    middle = float(np.median(size)) if len(size) else 0.0
-    return 1.4826 * middle or float(size[size > 0].mean() if (size > 0).any() else 1.0)
-
-
 def _tell(tell: Tell, begin: float, seconds: float | None, state: State) -> bool:
     """Tell everyone, and ask to stop if time is over."""
     stops = tell(state)
-    return stops or (seconds is not None and time.monotonic() - begin >= seconds)
+    return stops or _late(begin, seconds)
+
+
+def _late(begin: float, seconds: float | None) -> bool:
+    return seconds is not None and time.monotonic() - begin >= seconds
 
 
 def first_atoms(rows: Rows, asked: Question, rng: np.random.Generator) -> Array:

@@ -116,6 +116,8 @@ class DictionaryLearning(Estimator):
         ``n_coded_``, of how many rows, their sum is the mean number of nonzeros of a code.
     residual_share_ : float or None
         What codes leave of the rows: the sum of \|x - a D\|^2 over that of \|x\|^2. None with a loss that is not "l2".
+    loss_ : Loss
+        The loss as the fit used it, with the width that was found.
     n_components_, n_features_in_, n_samples_, n_coded_, n_iter_ : int
         Counts.
     result_ : Result
@@ -284,7 +286,7 @@ class DictionaryLearning(Estimator):
         if hardly_used(per_row, left):
             length = float(np.sqrt(found.coded.squares / found.coded.count))
             D = self.components_.astype(np.float64)
-            warn(f"{how_little(per_row, left)}. {advice(rows, D, asked.coder, self._loss(), length)}")
+            warn(f"{how_little(per_row, left)}. {advice(rows, D, asked.coder, self.loss_, length)}")
 
     def _question(self, rows: Rows) -> Question:
         """Return what is asked of these rows; complain about parameters that mean nothing."""
@@ -306,6 +308,9 @@ class DictionaryLearning(Estimator):
         self._transform_coder()
         as_loss(self.loss)
         kind = "sphere" if self.method == "ksvd" and self.constraint == "ball" else self.constraint
+        if kind == "sphere" and not self.replace and D is not None and not D.any(axis=1).all():
+            row = int(np.flatnonzero(~D.any(axis=1))[0])
+            raise ValueError(f"dict_init has an atom of zeros, row {row}, and atoms have length 1. Use replace=True.")
         return Question(
             K=K,
             method=self.method,
@@ -369,7 +374,7 @@ class DictionaryLearning(Estimator):
         if values is not None:
             return scores_of_codes(values, D)
         rows = self._open(X, reset=False)
-        codes = coded_rows(rows, D, self._transform_coder(), self._loss(), sparse=True)
+        codes = coded_rows(rows, D, self._transform_coder(), self.loss_, sparse=True)
         return scores_of_codes(codes, D, rows.map(squares_left, codes, D, width=1, dtype=np.float64))
 
     # Using the fit
@@ -377,14 +382,15 @@ class DictionaryLearning(Estimator):
     def _transform_coder(self) -> Coder:
         """Return the coder of `transform`."""
         own = self.transform_penalty is not None or self.transform_alpha is not None
+        named = self.penalty if self.transform_penalty is None else self.transform_penalty
         count, error = self.transform_nonzeros, self.transform_error
         if count is None and error is None and not own:
             count, error = self.nonzeros, self.error
         try:
             return as_coder(
-                self.penalty if self.transform_penalty is None else self.transform_penalty,
+                named,
                 self.alpha if self.transform_alpha is None else self.transform_alpha,
-                l2=self.l2 if self.transform_penalty is None else 0.0,
+                l2=self.l2 if isinstance(named, str) and named in ("l1", "elastic-net") else 0.0,
                 nonzeros=count,
                 error=error,
                 selection=self.selection,
@@ -393,8 +399,10 @@ class DictionaryLearning(Estimator):
         except (TypeError, ValueError) as problem:
             raise type(problem)(f"For transform: {problem}") from None
 
-    def _loss(self) -> Any:
-        """Return the loss, in the units that the fit found."""
+    @property
+    def loss_(self) -> Any:
+        """The loss as the fit used it: an object of `princomp.losses`, with the width that was found."""
+        check_is_fitted(self)
         return as_loss(self.loss, float(self.result_.value["unit"]))
 
     def transform(self, X: Any) -> Any:
@@ -412,7 +420,7 @@ class DictionaryLearning(Estimator):
         """
         rows = self._open(X, reset=False)
         D = self.components_.astype(np.float64)
-        return coded_rows(rows, D, self._transform_coder(), self._loss(), sparse=self.sparse_output)
+        return coded_rows(rows, D, self._transform_coder(), self.loss_, sparse=self.sparse_output)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the rows that codes stand for: codes times atoms.

@@ -11,6 +11,7 @@ from princomp.coders.choice import as_coder
 from princomp.coders.pursuit import Pursuit
 from princomp.data import Rows, as_rows
 from princomp.data.memory import checked
+from princomp.estimators.errors_unit import unit_of_errors
 from princomp.losses import Squared, as_loss
 from princomp.penalties.trial import try_penalty
 
@@ -64,10 +65,11 @@ def sparse_encode(
     positive : bool, default False
         Whether codes must not be negative.
     loss : {"l2", "huber", "l1"} or Loss, default "l2"
-        How x - a D is measured: codes minimise 1/2 sum_j rho(x_j - (a D)_j) + h(a), rho(r) = r^2 by default. The names
-        "huber" and "l1" mean `princomp.losses.Huber` (1.345) and `princomp.losses.Absolute` (1e-3), for errors of about
-        1; for others give an object. With an l1 penalty and these two, codes are minimisers; else they are local: no
-        round of reweighting lowers the objective by more than 1e-6 of it.
+        How x - a D is measured: codes minimise 1/2 sum_j rho(x_j - (a D)_j) + h(a), rho(r) = r^2 by default. "huber"
+        and "l1" have a width that is taken from the errors of up to 1000 of these rows; for codes that do not depend on
+        the others give an object, such as `princomp.losses.Huber` (0.5), or ``loss_`` of a `DictionaryLearning`. With
+        an l1 penalty and these two, codes are minimisers; else they are local: no round of reweighting lowers the
+        objective by more than 1e-6 of it.
     start : (n, K) CSR array, optional
         Codes to begin with; where codes are optimal, they make no difference but in time. Not for data on workers.
     tol : float, default 1e-6
@@ -107,7 +109,7 @@ def sparse_encode(
         gram = (atoms @ atoms.T)[None]
     if not np.isfinite(gram).all():
         raise ValueError("The atoms are so long that their squares overflow. Divide the dictionary by a constant.")
-    found = as_loss(loss)
+    found = as_loss(loss, unit_of_errors(rows, loss, atoms, coder) if rows.shape[0] else 1.0)
     how = (
         atoms,
         gram,

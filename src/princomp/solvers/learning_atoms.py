@@ -6,9 +6,9 @@ With A = 1/n sum a'a and B = 1/n sum a'x, minimise over the rows d_k of D
 
 g the constraint: 0 where an atom is allowed, infinity elsewhere, or any penalty. In one atom, the others fixed, this is
 A_kk / 2 |d - v|^2 + g(d) with v = d_k + (B_k - A_k D) / A_kk, so that its prox gives the exact minimiser: no step ever
-makes the objective larger. Where cells have weights of their own A is (K, K, p), and so has |d - v|^2: in the ball and on
-the sphere that is minimised, too (`nearest`); for any other g a step with the largest weight takes its place, which does
-not make it larger either.
+makes the objective larger. Where cells have weights of their own A is (K, K, p), and each cell of |d - v|^2 has one: in
+the ball and on the sphere that is minimised, too (`nearest`); for any other g a step with the largest weight takes its
+place, which does not make it larger either.
 """
 
 from __future__ import annotations
