@@ -18,7 +18,10 @@ PASS_SECONDS = 0.05
 
 
 def _call(block: Any, rows: slice, fn: Function, state: tuple[Any, ...]) -> Any:
-    return fn(checked(block, "a Dask block"), rows, *state)
+    block = checked(block, "a Dask block")
+    if isinstance(block, np.ndarray) and not block.flags.aligned:
+        block = block.copy()  # from a network buffer: BLAS would copy it too, once for each side, and round otherwise
+    return fn(block, rows, *state)
 
 
 def _call_rows(block: Any, fn: Function, state: tuple[Any, ...], block_info: Any = None) -> Any:
