@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scipy.sparse import random as sparse_random
 
 from princomp import DictionaryLearning, sparse_encode
 from princomp._text import percent
@@ -53,6 +54,12 @@ def test_what_it_proposes_lets_most_rows_have_atoms():
     proposed = float(re.search(rf"smaller, such as {NUMBER}, or", sentence)[1])
     model = quiet(DictionaryLearning(12, alpha=proposed, **HOW), X)
     assert describe(model).facts["mean_nonzeros"] > 1
+
+
+def test_what_it_proposes_is_less_than_what_was_too_large():
+    scattered = sparse_random(400, 100, density=0.02, rng=0, format="csr")
+    sentence = said(DictionaryLearning(5, alpha=0.3, **HOW), scattered)
+    assert float(re.search(rf"smaller, such as {NUMBER}, or", sentence)[1]) < 0.2
 
 
 def test_it_says_how_little_codes_hold():

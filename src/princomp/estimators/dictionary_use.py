@@ -45,9 +45,11 @@ def advice(rows: Rows, D: Array, coder: Any, loss: Any, length: float) -> str:
     if not isinstance(coder, Lasso):
         return "Give the penalty a smaller weight, or bring the rows to another scale."
     largest = largest_alpha(rows, D, coder, loss)
+    # Rows of scattered entries are like no atom: they may need far less than a part of their length.
+    proposed = min(TYPICAL * min(length, largest), coder.alpha / 3)
     return (
         f"With these atoms codes are all 0 from alpha={largest:.3g} on, and alpha is {coder.alpha:.3g}: make it "
-        f"smaller, such as {TYPICAL * min(length, largest):.1g}, or bring the rows to another scale."
+        f"smaller, such as {proposed:.1g}, or bring the rows to another scale."
     )
 
 
