@@ -286,10 +286,8 @@ def row_faults(x, D, a, gap, penalty):
         return ["the gap is NaN"]
     if gap < 0:
         return [f"a gap of {gap:.1e}"]
-    free = np.any(penalty.bounds == 0)
-    if not np.isfinite(gap) or (free and gap > TOL):
-        return []  # nothing is claimed: of atoms for which nothing is paid a violation is stated, which may hold or not
-    gap = max(gap, TOL) if free else gap
+    if not np.isfinite(gap):
+        return []  # nothing is claimed
     if penalty.nonnegative and np.any(a < 0):
         return [f"a code of {a.min():.1e} where none may be negative"]
     seen = np.isfinite(x)
@@ -298,7 +296,7 @@ def row_faults(x, D, a, gap, penalty):
     if square == 0:
         return [] if worth == 0 else [f"a row without anything has a code worth {float(worth):.1e}"]
     sizes = float((np.abs(a.astype(float)) * np.linalg.norm(D[:, seen].astype(float), axis=1)).sum())
-    doubt = 1e-12 + 16 * EPS * (1 + sizes / np.sqrt(2 * square)) ** 2
+    doubt = 1e-12 + 16 * EPS * ((1 + sizes / np.sqrt(2 * square)) ** 2 + gap)
     if (worth - dual_bound(x, D, a, penalty)) / square <= gap + doubt:
         return []
     gained = float((worth - climbed(x, D, a, penalty)) / square)

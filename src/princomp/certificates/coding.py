@@ -6,6 +6,8 @@ with |u.d~_k| <= limit_k for all k (u.d~_k <= limit_k if codes must not be negat
 x~.u - 1/2 |u|^2. The best u along r~ is s r~, with s the x~.r~ / |r~|^2 brought into what is allowed, so
 
     gap = P(a) - s x.r + s^2/2 |r~|^2     bounds     P(a) - min P.
+
+Where limits are 0 r~ is that of another code, to which these atoms are orthogonal (`free_atoms`).
 """
 
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from princomp._typing import Array
+from princomp.certificates.free_atoms import FreeAtoms, free_rounding
 
 TILE_BYTES = 2**20
 
@@ -30,9 +33,7 @@ def coding_gaps(
     """Return the duality gap of each code, relative to 1/2 |x|^2.
 
     The objective is 1/2 |x - a D|^2 + alpha sum_k w_k |a_k| + l2/2 |a|^2, with a >= 0 if ``nonnegative``. The gap is at
-    least what the objective of a code exceeds the least one by. Where some atom has no limit (alpha = 0, or a weight of
-    0) the gap says nothing, and the largest violation of a slope's limit is returned instead, relative to
-    sqrt(|d_k|^2 + l2) |x|. A negative code that must not be is infinitely far.
+    least what the objective of a code exceeds the least one by. A negative code that must not be is infinitely far.
 
     Parameters
     ----------
@@ -66,6 +67,7 @@ def coding_gaps(
     D = np.asarray(dictionary, dtype=np.float64)
     n, K = codes.shape
     limits = alpha * (np.ones(K) if weights is None else np.asarray(weights, dtype=np.float64))
+    free = FreeAtoms(D, np.flatnonzero(limits == 0), l2, nonnegative)
     step = max(16, TILE_BYTES // (8 * max(D.shape)))
     parts = [np.zeros(0)]
     for begin in range(0, n, step):
@@ -73,7 +75,7 @@ def coding_gaps(
         seen = ~np.isnan(x)
         x = np.where(seen, x, 0.0)
         size = _powers_of_two(x)  # in units of its own, no row's square overflows or vanishes
-        parts.append(_relative(x / size, seen, D, a / size, limits / size, l2, nonnegative))
+        parts.append(_relative(x / size, seen, D, a / size, limits / size, free))
     return np.concatenate(parts)
 
 
@@ -87,33 +89,31 @@ def _powers_of_two(x: Array) -> Array:
     return np.where(largest > 0, np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000)), 1.0)
 
 
-def _relative(x: Array, seen: Array, D: Array, a: Array, limits: Array, l2: float, nonnegative: bool) -> Array:
-    r = np.where(seen, x - a @ D, 0.0)  # slopes are then those of the cells that are there
-    slopes = r @ D.T - l2 * a
+def _relative(x: Array, seen: Array, D: Array, a: Array, limits: Array, free: FreeAtoms) -> Array:
     square = np.einsum("ij,ij->i", x, x)
-    if (limits > 0).all():
-        error = 2 * _gaps(x, r, a, slopes, limits, l2, nonnegative)
-    else:
-        error = _violations(slopes, a, limits, nonnegative)
-        norms = np.sqrt(np.einsum("ij,ij->i", D, D) + l2)
-        error = np.divide(error, norms, out=np.zeros_like(error), where=norms > 0).max(axis=1)
-        square = np.sqrt(square)
-    if nonnegative:
+    r = np.where(seen, x - a @ D, 0.0)
+    length = np.einsum("ij,ij->i", r, r) + free.l2 * np.einsum("ij,ij->i", a, a)
+    value = length / 2 + (np.abs(a) * limits).sum(axis=1)
+    error = 2 * np.maximum(value - _least(x, seen, D, a, limits, free), 0.0)
+    if free.nonnegative:
         error = np.where((a < 0).any(axis=1), np.inf, error)
     return np.divide(error, square, out=np.where(error > 0, np.inf, 0.0), where=square > 0)
 
 
-def _gaps(x: Array, r: Array, a: Array, slopes: Array, limits: Array, l2: float, nonnegative: bool) -> Array:
-    ratios = (slopes if nonnegative else np.abs(slopes)) / limits
-    most = np.divide(1.0, ratios.max(axis=1), out=np.full(len(x), np.inf), where=ratios.max(axis=1) > 0)
+def _least(x: Array, seen: Array, D: Array, a: Array, limits: Array, free: FreeAtoms) -> Array:
+    """Return a number that no objective is below, (m,): that of the best dual point along a residual."""
+    l2, nonnegative = free.l2, free.nonnegative
+    if len(free.numbers):
+        a = free.settled(x, seen, a)
+    r = np.where(seen, x - a @ D, 0.0)  # slopes are then those of the cells that are there
+    slopes = r @ D.T - l2 * a
+    sizes = slopes if nonnegative else np.abs(slopes)
+    if len(free.numbers):  # what is left of slopes that must be 0 is rounding, and must stay so
+        limits = np.where(limits > 0, limits, free_rounding(x, D, a, l2))
+    largest = np.divide(sizes, limits, out=np.zeros_like(sizes), where=limits > 0).max(axis=1)
+    most = np.divide(1.0, largest, out=np.full(len(x), np.inf), where=largest > 0)
     along = np.einsum("ij,ij->i", x, r)
     length = np.einsum("ij,ij->i", r, r) + l2 * np.einsum("ij,ij->i", a, a)
     wanted = np.divide(along, length, out=np.zeros(len(x)), where=length > 0)
     s = np.clip(wanted, 0.0 if nonnegative else -most, most)
-    value = length / 2 + (np.abs(a) * limits).sum(axis=1)
-    return np.maximum(value - s * along + s**2 / 2 * length, 0.0)
-
-
-def _violations(slopes: Array, a: Array, limits: Array, nonnegative: bool) -> Array:
-    outside = np.maximum((slopes if nonnegative else np.abs(slopes)) - limits, 0.0)
-    return np.where(a == 0, outside, np.abs(slopes - limits * np.sign(a)))
+    return s * along - s**2 / 2 * length

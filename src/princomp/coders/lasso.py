@@ -6,9 +6,9 @@ An atom whose slope exceeds its limit, |d_k.r| > alpha w_k, enters. Its code mov
 that their slopes stay at their limits, and those that get to 0 on the way leave. Each entry is exact (the inverse of
 the Gram matrix of the support is kept up to date) and lowers the objective, so no support comes twice. It ends when
 the duality gap (see `princomp.certificates.coding_gaps`) is below ``tol`` times 1/2 |x|^2. Where some atom has no
-limit (alpha = 0 or a weight of 0) there is no finite gap; then no slope may exceed its limit by more than ``tol
-sqrt(|d_k|^2 + l2) |x|``. What rounding keeps from getting there (supports that are nearly dependent) is left to
-coordinate descent, and warned of if that fails too.
+limit (alpha = 0 or a weight of 0) the residual is no dual point; then no slope may exceed its limit by more than
+``FREE tol sqrt(|d_k|^2 + l2) |x|``. What rounding keeps from getting there (supports that are nearly dependent) is left
+to coordinate descent, and warned of if that fails too.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from princomp._typing import Array
 from princomp._warn import warn
 
 FINEST = 1e-14  # no gap is asked to be smaller: sums of float64 have no more digits
+FREE = 1e-3  # by so much slopes are closer than gaps: a gap is about a slope times a code, which may be large
+FINEST_SLOPE = 1e-12  # but not finer than this, unless tol is: slopes have fewer digits than gaps
 DEPENDENT = 1e-11  # as in the compiled loops
 SWEEPS = 1000
 
@@ -115,7 +117,8 @@ class Lasso:
             return Terms(limits, factors, -np.ones(K), both, tol, True)
         norms = np.sqrt(np.diagonal(gram, axis1=1, axis2=2).max(axis=0))
         factors = np.divide(1.0, norms, out=np.zeros(K), where=norms > 0)
-        return Terms(limits, factors, -limits * factors, both, tol, False)
+        within = max(FREE * tol, min(tol, FINEST_SLOPE))
+        return Terms(limits, factors, -limits * factors, both, within, False)
 
 
 def slow_codes(
