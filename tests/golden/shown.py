@@ -176,7 +176,7 @@ def everything():
 
 
 def page(content):
-    return {place: seen for place, seen in by_place(content).items() if place not in (".versions", ".written")}
+    return {place: seen for place, seen in by_place(content).items() if not place.startswith((".versions", ".written"))}
 
 
 if __name__ == "__main__":
