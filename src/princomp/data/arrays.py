@@ -72,12 +72,13 @@ def _check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> No
 # --- .npz ---------------------------------------------------------------------------------------------
 
 
-def read_npz(files: Sequence[File], request: Request, member: str | None = None) -> Rows:
-    """Read the one matrix, dense or sparse, of each ``.npz`` file (or the ``member`` named)."""
-    return joined(files, request, lambda file, left: _matrix_of_npz(file, left, member))
+def read_npz(files: Sequence[File], request: Request) -> Rows:
+    """Read the one matrix, dense or sparse, of each ``.npz`` file (or the member asked for)."""
+    return joined(files, request, _matrix_of_npz)
 
 
-def _matrix_of_npz(file: File, request: Request, member: str | None) -> Any:
+def _matrix_of_npz(file: File, request: Request) -> Any:
+    member = request.member
     with file.open() as stream:
         try:
             with zipfile.ZipFile(stream) as archive, naming(file.name):

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import IO, Any
@@ -33,6 +34,12 @@ FORMATS: dict[str, Callable[..., Rows]] = {
 }
 DELIMITED = (".csv", ".tsv", ".txt")
 TABLES = (*DELIMITED, ".parquet")  # these have named columns
+MEMBERS = (".npz",)  # these may hold several arrays: ``file.npz::name`` picks one
+# Options that some kinds of file alone understand: options, kinds, and what is said of a file of another kind.
+FOR_SOME = (
+    (("label", "drop", "index"), TABLES, "has no named columns"),
+    (("decimal", "delimiter", "header"), DELIMITED, "is not delimited text"),
+)
 
 
 def read(
@@ -155,21 +162,19 @@ def _read_files(path: str, request: Request) -> Rows:
     for file, kind in zip(files, kinds):
         if kind.removesuffix(".gz") != kinds[0].removesuffix(".gz"):
             raise DataError(f"{file.name} is not a {kinds[0]} file as {files[0].name} is: files must be of one kind.")
-    if (request.label or request.drop or request.index is not None) and not kinds[0].startswith(TABLES):
-        raise DataError(f"{files[0].name} has no named columns: label, drop and index are for {', '.join(TABLES)}.")
-    layout = (request.decimal, request.delimiter, request.header)
-    if layout != (None, None, None) and not kinds[0].startswith(DELIMITED):
-        options = "decimal, delimiter and header"
-        raise DataError(f"{files[0].name} is not delimited text: {options} are for {', '.join(DELIMITED)}.")
-    if member is not None:
-        return read_npz(files, request, member)
-    return FORMATS[kinds[0]](files, request)
+    for options, takers, lacks in FOR_SOME:
+        asked = any(getattr(request, option) not in (None, ()) for option in options)
+        if asked and not kinds[0].startswith(takers):
+            *others, last = options
+            are = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+            raise DataError(f"{files[0].name} {lacks}: {are} for {', '.join(takers)}.")
+    return FORMATS[kinds[0]](files, request if member is None else replace(request, member=member))
 
 
 def _member(path: str) -> tuple[str, str | None]:
     """Split ``file.npz::name``."""
     before, _, name = path.rpartition("::")
-    return (before, name) if before.lower().endswith(".npz") and not os.path.exists(path) else (path, None)
+    return (before, name) if before.lower().endswith(MEMBERS) and not os.path.exists(path) else (path, None)
 
 
 def _matches(path: str) -> list[str]:

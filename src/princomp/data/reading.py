@@ -33,6 +33,7 @@ class Request:
     header: bool | None  # whether its first line names the columns
     blocks: dict[str, Any]  # block_rows and block_bytes
     limit: int  # bytes of memory that reading may take
+    member: str | None = None  # which array of a file that holds several
 
     @property
     def kept(self) -> int:
