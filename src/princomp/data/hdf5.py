@@ -1,0 +1,205 @@
+"""HDF5 files: opened so that nothing outside of them is read, and no more memory is taken than they declare."""
+
+import itertools
+import math
+import posixpath
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from princomp._text import listed, shown
+from princomp._typing import Array
+from princomp.data.reading import DataError, File, Request, brief
+
+MOST_LINKS = 16  # soft links followed on the way to one dataset: HDF5's own limit
+DEFLATE, SHUFFLE, FLETCHER32, SZIP, NBIT, SCALE_OFFSET, LZF = 1, 2, 3, 4, 5, 6, 32000
+# What HDF5 and h5py bring along. Another filter is a library that HDF5 would load because a file asks for it.
+KNOWN_FILTERS = (DEFLATE, SHUFFLE, FLETCHER32, SZIP, NBIT, SCALE_OFFSET, LZF)
+PACKING = 4096  # bytes by which packing may make a chunk longer, beyond an eighth
+
+
+def need_h5py() -> None:
+    """Say how to install what HDF5 files are read with, if it is missing."""
+    try:
+        import h5py  # noqa: F401
+    except ImportError as error:
+        raise ImportError('HDF5 files are read with h5py, which is missing: pip install "princomp[hdf5]"') from error
+
+
+@contextmanager
+def opened(file: File) -> Iterator[Any]:
+    """Yield a file as h5py reads it; raise DataError if it is damaged, or does not stay what it was.
+
+    It is given to HDF5 as an open file, not by name: so it is the file that is watched, and nothing is locked, which
+    fails on media that cannot be written to.
+    """
+    need_h5py()
+    import h5py
+
+    with file.open() as stream, errors(file.name), h5py.File(stream, "r") as h5:
+        yield h5
+
+
+@contextmanager
+def errors(name: str) -> Iterator[None]:
+    """Turn what h5py raises on a damaged file into a DataError that names it."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{name} cannot be read as HDF5 ({brief(error)}): write it again.") from error
+
+
+def member(h5: Any, path: str, name: str) -> Any:
+    """Return the dataset or group at a path inside of the file (or group) ``h5``; ``name`` is the file's, for messages.
+
+    Links are followed one by one: those that lead out of the file are refused, and so are datasets whose numbers lie
+    outside of it or are packed in a way that asks for a library from elsewhere.
+    """
+    found, left, links = h5, _parts(path), 0
+    while left:
+        part, *left = left
+        what = f"{name}, {shown(posixpath.join(found.name or '/', part).lstrip('/'))},"
+        link = _link(found, part, what, name)
+        if link[0] == "soft":
+            links += 1
+            if links > MOST_LINKS:
+                raise DataError(f"{name}: the soft links at {shown(path)} lead in a circle: name the dataset itself.")
+            found = found.file if link[1].startswith("/") else found
+            left = _parts(link[1]) + left
+            continue
+        found = found[part]
+        check_object(found, what)
+    return found
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _link(group: Any, part: str, what: str, name: str) -> tuple[str, str]:
+    """Return ("hard", "") or ("soft", where to) for a link; refuse all others, without following them."""
+    import h5py
+
+    if not isinstance(group, h5py.Group):
+        raise DataError(f"{name} has no {shown(part)} in {shown(group.name)}, which is no group.")
+    if not group.id.links.exists(part.encode()):
+        raise DataError(f"{what} is not there: {shown(group.name)} holds {listed(list(group)) or 'nothing'}.")
+    kind = group.id.links.get_info(part.encode()).type
+    if kind == h5py.h5l.TYPE_HARD:
+        return "hard", ""
+    if kind == h5py.h5l.TYPE_SOFT:
+        return "soft", group.get(part, getlink=True).path
+    if kind == h5py.h5l.TYPE_EXTERNAL:
+        other = shown(group.get(part, getlink=True).filename)
+        raise DataError(f"{what} is a link to another file ({other}), which is not followed: read that file itself.")
+    raise DataError(f"{what} is a link of an unknown kind, which is not followed: copy what it leads to into the file.")
+
+
+def check_object(found: Any, what: str) -> None:
+    """Raise DataError unless this is a group, or a dataset that lies in its own file, packed in a known way."""
+    import h5py
+
+    if isinstance(found, h5py.Group):
+        return
+    if not isinstance(found, h5py.Dataset):
+        raise DataError(f"{what} is neither a dataset nor a group.")
+    plan = found.id.get_create_plist()  # asked for before the shape: of a virtual dataset that opens other files
+    if plan.get_layout() == h5py.h5d.VIRTUAL:
+        raise DataError(f"{what} is a virtual dataset, made of others, which are not opened: read those by a pattern.")
+    if plan.get_external_count():
+        raise DataError(f"{what} has its numbers in another file, which is not opened: copy it with h5repack.")
+    for code, values, title in _filters(plan):
+        packed = f"{what} is packed by the filter {code} ({title or 'without a name'})"
+        if code not in KNOWN_FILTERS:
+            raise DataError(
+                f"{packed}, which is not part of HDF5 and is not loaded: unpack it with h5repack -f NONE, or pack it "
+                "with gzip."
+            )
+        if not h5py.h5z.filter_avail(code):
+            raise DataError(f"{packed}, which this h5py lacks: unpack it with h5repack -f NONE, or pack it with gzip.")
+        size = {LZF: chunk_bytes(found), NBIT: math.prod(found.chunks), SCALE_OFFSET: math.prod(found.chunks)}
+        if code in size and values[2:3] != (size[code],):  # that much memory is taken, and believed to be filled
+            raise DataError(f"{packed}, whose settings do not fit its chunks: it is damaged. Write it again.")
+
+
+def _filters(plan: Any) -> list[tuple[int, tuple[int, ...], str]]:
+    """Return the filters that chunks went through when they were written, in that order: code, settings and name."""
+    found = (plan.get_filter(i) for i in range(plan.get_nfilters()))
+    return [(code, values, shown(title.decode("utf-8", "replace"))) for code, _, values, title in found]
+
+
+# --- numbers --------------------------------------------------------------------------------------------
+
+
+def chunk_bytes(dataset: Any) -> int:
+    """Return the memory that one chunk takes (0 if the dataset is not cut into chunks)."""
+    return math.prod(dataset.chunks) * dataset.id.get_type().get_size() if dataset.chunks else 0
+
+
+def check_size(dataset: Any, request: Request, what: str) -> None:
+    """Raise MemoryError if one chunk is over the limit, DataError if far more is declared than can be stored."""
+    request.require(chunk_bytes(dataset), f"{what} whose chunks are {dataset.chunks},")
+    declared, stored = math.prod(dataset.shape) * dataset.id.get_type().get_size(), dataset.id.get_storage_size()
+    # Deflate packs 1032 bytes into one at most: so most chunks were never written, and would be read as a fill value.
+    if declared > request.kept and declared > 2000 * stored:
+        raise DataError(f"{what} claims the shape {dataset.shape}, but only {stored} bytes of it are in the file.")
+
+
+def part_of(dataset: Any, start: int, stop: int, what: str, seen: set[tuple[int, ...]] | None = None) -> Array:
+    """Return rows ``start`` to ``stop`` of a dataset (along its first axis), after a look at the chunks they lie in.
+
+    ``seen``, kept by the caller, holds the chunks that were looked at: once is enough for a file that does not change.
+    """
+    if dataset.chunks:
+        filters = [code for code, _, _ in _filters(dataset.id.get_create_plist())]
+        for place in _places(dataset, start, stop):
+            if filters and (seen is None or place not in seen):
+                _check_chunk(dataset, place, filters, what)
+                if seen is not None:
+                    seen.add(place)
+    found: Array = dataset[start:stop]
+    return found
+
+
+def _places(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, ...]]:
+    """Yield where the chunks begin that hold some rows."""
+    step = dataset.chunks[0]
+    rows = range(start // step * step, stop, step)
+    others = (range(0, length, width) for length, width in zip(dataset.shape[1:], dataset.chunks[1:]))
+    return itertools.product(rows, *others)
+
+
+def _check_chunk(dataset: Any, place: tuple[int, ...], filters: list[int], what: str) -> None:
+    """Raise DataError unless a chunk unpacks to the size it should have.
+
+    HDF5 takes whatever comes out: of a longer one memory without bound, of a shorter one what lies behind it in memory.
+    """
+    stored = dataset.id.get_chunk_info_by_coord(place)
+    if stored.byte_offset is None:  # never written: the fill value
+        return
+    size = chunk_bytes(dataset)
+    if stored.size > size + size // 8 + PACKING:
+        raise DataError(f"{what} is damaged: a chunk of {size} bytes takes {stored.size} in the file. Write it again.")
+    if not {NBIT, SCALE_OFFSET, LZF}.isdisjoint(filters):  # have their size in their settings
+        return
+    masked, packed = dataset.id.read_direct_chunk(place)
+    applied = [code for i, code in enumerate(filters) if not masked >> i & 1]
+    unpacked = len(packed)
+    while applied:
+        code = applied.pop()
+        if code == FLETCHER32:
+            packed = packed[:-4]
+        elif code == DEFLATE:
+            try:
+                packed = zlib.decompressobj().decompress(packed, size + PACKING)
+            except zlib.error as error:
+                raise DataError(f"{what} is damaged ({brief(error)}): write it again.") from error
+        unpacked = len(packed)
+        if code == SZIP:
+            unpacked = int.from_bytes(packed[:4], "little")
+            break
+    if unpacked != size:
+        raise DataError(f"{what} is damaged: one of its chunks has another size than the others. Write it again.")
