@@ -27,7 +27,20 @@ FLOORS = (
     ("solvers",),
     ("estimators",),
     # the face
-    ("images", "plots", "report", "diagnose", "compare", "persistence", "manual", "explore", "cli", "__main__", ""),
+    (
+        "images",
+        "plots",
+        "report",
+        "diagnose",
+        "compare",
+        "persistence",
+        "manual",
+        "single_cell",
+        "explore",
+        "cli",
+        "__main__",
+        "",
+    ),
 )
 FLOOR = {name: height for height, names in enumerate(FLOORS) for name in names}
 FACE = len(FLOORS) - 1

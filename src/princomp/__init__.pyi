@@ -12,6 +12,7 @@ from .estimators import (
 from .estimators.sparse_coding import sparse_encode
 from .manual import normalize, spca
 from .persistence import load, save
+from .single_cell import annotate
 from .solvers.amanpg import amanpg
 
 __version__: str
@@ -24,6 +25,7 @@ __all__ = [
     "SparseCCA",
     "SparsePCA",
     "amanpg",
+    "annotate",
     "certificates",
     "data",
     "datasets",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -34,6 +35,7 @@ FILES = [
     "loadings.csv",
     "model.princomp",
     "report.html",
+    "results.h5ad",
     "scores.csv",
     "scores.parquet",
     "summary.json",
@@ -94,6 +96,7 @@ def _one_option(by_method: dict[str, click.Option]) -> click.Option:
     help="Kind of the file of scores.",
 )
 @click.option("--report/--no-report", default=True, help="Write report.html (default), or not.")
+@click.option("--h5ad/--no-h5ad", default=True, help="Of .h5ad: write results.h5ad, DATA with the results (default).")
 @shared.raw_option
 @shared.force_option
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of random starts.")
@@ -108,7 +111,7 @@ def _one_option(by_method: dict[str, click.Option]) -> click.Option:
 def fit(ctx: click.Context, /, **options: Any) -> None:
     """Fit DATA and write model, loadings, scores, summary and report.
 
-    DATA is a .csv(.gz), .tsv, .parquet, .npy, .npz or .mtx file, a quoted glob of such files, or - for a CSV on
+    DATA is a .csv(.gz), .tsv, .parquet, .npy, .npz, .mtx or .h5ad file, a quoted glob of such files, or - for a CSV on
     standard input. Text columns are left out, with a note; --label and --index give them a use.
     """
     method = methods()[options["method"]]
@@ -204,6 +207,8 @@ def _run(
     found = describe(estimator)
     with log.busy("Writing the results"):
         _write(place, rows, estimator, found, scores, notes, options)
+        if options["h5ad"] and options["data"].lower().endswith(".h5ad"):
+            notes += _write_h5ad(place, sides[0], estimator, scores, options["data"], log)
         for name, columns in (method.tables(estimator, rows) if method.tables else {}).items():
             with place.path(name).open("wb") as file:
                 write_table(file, columns, raw=options["raw_csv"])
@@ -293,6 +298,22 @@ def _write(
             source=options["data"],
             image_shape=shared.as_shape(options["image_shape"]),
         )
+
+
+def _write_h5ad(place: Results, rows: Any, estimator: Any, scores: Scores, data: str, log: Log) -> list[str]:
+    """Write the data with what was found in them; return notes on what could not be."""
+    from princomp.single_cell import write_h5ad
+
+    if not os.path.isfile(data):
+        notes = ["results.h5ad is not there: it is made of one file, not of several."]
+    else:
+        plain = scores.rows is None and scores.groups is None  # as `transform` gives them
+        with reading(data):
+            values = scores.values if plain else estimator.transform(rows)
+            notes = write_h5ad(data, place.path("results.h5ad"), estimator, values)
+    for note in notes:
+        log.note(note)
+    return notes
 
 
 def as_numbers(texts: Any) -> Any:

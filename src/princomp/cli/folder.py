@@ -24,7 +24,7 @@ class Results:
 
     def digests(self) -> dict[str, str]:
         """Return the SHA-256 of each file written so far, by name."""
-        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(self._staging.iterdir())}
+        return {path.name: _digest(path) for path in sorted(self._staging.iterdir())}
 
     def publish(self) -> list[Path]:
         """Move all files to the folder, under a lock: of two runs at once, one comes first, whole."""
@@ -55,6 +55,11 @@ class Results:
             for source, target in reversed(done):
                 os.replace(target, source)
             raise
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:  # not read as a whole: it may be large
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Options that commands or methods share: sizes, counts of components, a configuration file."""
 
 import json
+import math
 import re
 import tomllib
 from typing import Any
@@ -47,6 +48,22 @@ class Components(click.ParamType):  # type: ignore[type-arg]
             words = f"nor one of {', '.join(self.words)}"
             self.fail(f"{printable(value)!r} is neither a count, nor a share between 0 and 1, {words}.", param, ctx)
         return number
+
+
+class Total(click.ParamType):  # type: ignore[type-arg]
+    """What the numbers of each cell add up to: a number, or the word median."""
+
+    name = "total"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """Return a float above 0, or the word."""
+        try:
+            number = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if value != "median" and not 0 < number < math.inf:
+            self.fail(f"{printable(value)!r} is neither a number above 0 nor the word median.", param, ctx)
+        return "median" if value == "median" else number
 
 
 class ImageShape(click.ParamType):  # type: ignore[type-arg]
@@ -124,6 +141,10 @@ def reading_options(command: Any) -> Any:
         click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark of a table. [default: found out]"),
         click.option("--delimiter", metavar="CHARACTER", help="What separates cells. [default: found out]"),
         click.option("--header/--no-header", default=None, help="Whether line 1 has names. [default: found out]"),
+        click.option("--layer", metavar="NAME", help="Of .h5ad: the layer to read, or raw. [default: X]"),
+        click.option("--mask-var", metavar="COLUMN", help="Of .h5ad: column of var, true for the genes to keep."),
+        click.option("--normalize", type=Total(), help="Of .h5ad: total of each cell, such as 1e4, or median."),
+        click.option("--log1p", is_flag=True, default=None, help="Of .h5ad: take log(1 + x), after --normalize."),
     )
     for option in reversed(options):
         command = option(command)
@@ -132,8 +153,10 @@ def reading_options(command: Any) -> Any:
 
 def as_read(options: dict[str, Any]) -> dict[str, Any]:
     """Return what `princomp.read` is given of a command's options."""
-    names = ("label", "index", "decimal", "delimiter", "header", "memory_limit")
-    return {name: options[name] for name in names} | {"drop": list(options["drop"])}
+    names = ("label", "index", "decimal", "delimiter", "header", "layer", "mask_var", "log1p", "memory_limit")
+    total = options["normalize"]
+    changed = {"drop": list(options["drop"]), "normalize": True if total == "median" else total}
+    return {name: options[name] for name in names} | changed
 
 
 memory_option = click.option("--memory-limit", type=Size(), help="Do not plan for more than this, for example 2G.")

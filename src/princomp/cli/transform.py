@@ -41,6 +41,11 @@ def transform(model: str, data: str, output: str, quiet: bool, force: bool, **op
     from princomp import load, read
     from princomp.estimators.description import describe_scores
 
+    if options["normalize"] == "median":
+        raise click.UsageError(
+            "--normalize median would be the median of these cells, not of those that were fitted. Give the number "
+            "that princomp fit told: it is in the notes of its summary.json."
+        )
     require_extras("pyarrow")
     log = Log(quiet=quiet)
     path = Path(output)

@@ -1,12 +1,14 @@
 """`read`: any supported file, or several, as `Rows`."""
 
 import glob
+import math
 import os
 import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from os import PathLike
 from typing import IO, Any
 
@@ -14,6 +16,7 @@ from princomp._text import listed, shown
 from princomp.data.arrays import read_npy, read_npz
 from princomp.data.budget import available_bytes
 from princomp.data.delimited import read_delimited
+from princomp.data.h5ad import read_h5ad
 from princomp.data.matrix_market import read_mtx
 from princomp.data.parquet import read_parquet
 from princomp.data.reading import DataError, File, Request, Spooled
@@ -31,14 +34,17 @@ FORMATS: dict[str, Callable[..., Rows]] = {
     ".txt": read_delimited,
     ".txt.gz": read_delimited,
     ".parquet": read_parquet,
+    ".h5ad": read_h5ad,
 }
 DELIMITED = (".csv", ".tsv", ".txt")
 TABLES = (*DELIMITED, ".parquet")  # these have named columns
 MEMBERS = (".npz",)  # these may hold several arrays: ``file.npz::name`` picks one
 # Options that some kinds of file alone understand: options, kinds, and what is said of a file of another kind.
 FOR_SOME = (
-    (("label", "drop", "index"), TABLES, "has no named columns"),
+    (("label",), (*TABLES, ".h5ad"), "has no named columns"),
+    (("drop", "index"), TABLES, "is no table"),
     (("decimal", "delimiter", "header"), DELIMITED, "is not delimited text"),
+    (("layer", "mask_var", "normalize", "log1p"), (".h5ad",), "holds no AnnData"),
 )
 
 
@@ -51,6 +57,10 @@ def read(
     decimal: str | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
+    layer: str | None = None,
+    mask_var: str | None = None,
+    normalize: float | bool | None = None,
+    log1p: bool | None = None,
     block_rows: int | None = None,
     block_bytes: int = BLOCK_BYTES,
     memory_limit: int | None = None,
@@ -67,6 +77,7 @@ def read(
     ``.txt``, ``.txt.gz``                  the same
     ``.tsv``, ``.tsv.gz``                  a table separated by tabs
     ``.parquet``                           a table
+    ``.h5ad``                              AnnData: X or a layer, sparse or dense; cells are rows, genes are columns
     =====================================  ======================================================================
 
     Columns of text are no features: they are found in ``labels``, and a sentence in ``notes`` says so. Data up to
@@ -91,6 +102,15 @@ def read(
         The character between the cells of delimited text; by default found from its first lines.
     header : bool, optional
         Whether the first line of delimited text names the columns; by default, unless it holds numbers only.
+    layer : str, optional
+        The layer of an AnnData file to read in place of X; ``"raw"``, if no layer is called so, its ``raw``.
+    mask_var : str, optional
+        A column of ``var`` of an AnnData file that is true for the genes to keep, such as ``"highly_variable"``.
+        Totals are those of all genes.
+    normalize : float or True, optional
+        Divide each cell of an AnnData file so that its total is this; True: the median of the totals above 0.
+    log1p : bool, optional
+        Take log(1 + x) of an AnnData file, after ``normalize``.
     block_rows : int, optional
         Rows per block; by default as many as fit ``block_bytes``.
     block_bytes : int, default 32 MiB
@@ -131,7 +151,8 @@ def read(
     if both := {*labels, index} & {*dropped}:
         raise ValueError(f"drop names {listed(sorted(map(str, both)))}, which label or index asks for.")
     blocks = {"block_rows": block_rows, "block_bytes": block_bytes}
-    request = Request(labels, index, dropped, decimal, delimiter, header, blocks, limit)
+    counts = (layer, mask_var, _total(normalize), log1p or None)
+    request = Request(labels, index, dropped, decimal, delimiter, header, blocks, limit, None, *counts)
     stream = sys.stdin.buffer if path == "-" else path
     if isinstance(stream, str | PathLike):
         return _read_files(os.fsdecode(stream), request)
@@ -140,6 +161,15 @@ def read(
 
 def _names(asked: str | Sequence[str] | None) -> tuple[str, ...]:
     return (asked,) if isinstance(asked, str) else tuple(asked or ())
+
+
+def _total(asked: float | bool | None) -> float | bool | None:
+    """Return what cells are normalised to: None for nothing, True for their median."""
+    if asked is None or asked is False or asked is True:
+        return asked or None
+    if not (isinstance(asked, Real) and 0 < asked < math.inf):
+        raise ValueError(f"normalize must be True or a number above 0, the total of each row, got {asked!r}.")
+    return float(asked)
 
 
 def _check_layout(decimal: str | None, delimiter: str | None, header: bool | None) -> None:

@@ -136,7 +136,9 @@ def _filters(plan: Any) -> list[tuple[int, tuple[int, ...], str]]:
 
 def chunk_bytes(dataset: Any) -> int:
     """Return the memory that one chunk takes (0 if the dataset is not cut into chunks)."""
-    return math.prod(dataset.chunks) * dataset.id.get_type().get_size() if dataset.chunks else 0
+    # Of a text of any length a chunk holds where it lies: its length, an address and a number.
+    size = 16 if dataset.dtype.hasobject else dataset.id.get_type().get_size()
+    return math.prod(dataset.chunks) * size if dataset.chunks else 0
 
 
 def check_size(dataset: Any, request: Request, what: str) -> None:

@@ -34,6 +34,11 @@ class Request:
     blocks: dict[str, Any]  # block_rows and block_bytes
     limit: int  # bytes of memory that reading may take
     member: str | None = None  # which array of a file that holds several
+    # Of counts of single cells:
+    layer: str | None = None  # which matrix, if not X
+    mask_var: str | None = None  # the column of var that says which genes are kept
+    normalize: float | None = None  # the total of each cell; True for their median
+    log1p: bool | None = None
 
     @property
     def kept(self) -> int:

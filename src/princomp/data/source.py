@@ -19,6 +19,7 @@ def as_rows(X: Any, *, block_rows: int | None = None, block_bytes: int = BLOCK_B
     Dask array or frame                                   its own chunks, on its own cluster
     Spark DataFrame (numeric columns, or one of arrays)   its own partitions, on its own cluster
     SciPy sparse matrix or array                          CSR, never made dense
+    AnnData                                               its X, with the names of genes and cells; backed: in blocks
     list of arrays, frames, ``.npy`` paths or callables   shards, one after the other; frames by column names
     pandas, polars, pyarrow or other frame                one array with feature names
     anything NumPy reads as a 2-D array of numbers        that array, in views
@@ -57,6 +58,10 @@ def as_rows(X: Any, *, block_rows: int | None = None, block_bytes: int = BLOCK_B
         from princomp.data.spark import SparkRows
 
         return SparkRows(X, **how)
+    if "anndata" in sys.modules and isinstance(X, sys.modules["anndata"].AnnData):
+        from princomp.data.anndata import anndata_rows
+
+        return anndata_rows(X, **how)
     if "scipy.sparse" in sys.modules and sys.modules["scipy.sparse"].issparse(X):
         from princomp.data.sparse import SparseRows
 

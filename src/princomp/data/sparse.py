@@ -34,7 +34,7 @@ class SparseRows(Rows):
         if block_rows is not None:
             self.offsets = block_offsets(*self.shape, block_rows, block_bytes)
         else:
-            self.offsets = _equal_work(csr.indptr, block_bytes)
+            self.offsets = equal_work(csr.indptr, block_bytes)
         self._blocks: dict[int, Any] = {}
 
     def block(self, i: int) -> Any:
@@ -52,17 +52,19 @@ class SparseRows(Rows):
         return self._blocks[i]
 
     def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:
-        """Return the same matrix with its numbers, not its indices, copied to single precision."""
+        """Return the same matrix with its numbers in single precision; nothing else is copied."""
         import scipy.sparse as sp
 
         csr = self._csr
-        single = SparseRows(sp.csr_array((csr.data.astype(np.float32), csr.indices, csr.indptr), shape=csr.shape))
+        single = SparseRows(
+            sp.csr_array((csr.data.astype(np.float32, copy=False), csr.indices, csr.indptr), shape=csr.shape)
+        )
         # Sums of fewer numbers lose fewer digits: blocks are as small as compiled products take them.
-        single.offsets = _equal_work(csr.indptr, 12 * (COMPILED_NONZEROS + COMPILED_NONZEROS // 8))
+        single.offsets = equal_work(csr.indptr, 12 * (COMPILED_NONZEROS + COMPILED_NONZEROS // 8))
         return single, False
 
 
-def _equal_work(indptr: Array, block_bytes: int) -> Array:
+def equal_work(indptr: Array, block_bytes: int) -> Array:
     """Return offsets of blocks that hold about ``block_bytes`` of nonzeros (12 bytes each)."""
     n = len(indptr) - 1
     wanted = np.arange(1, max(1, round(12 * int(indptr[-1]) / block_bytes))) * (block_bytes // 12)
