@@ -41,12 +41,13 @@ class SparseRows(Rows):
         """Return block i as a CSR array over the same memory."""
         import scipy.sparse as sp
 
-        if i not in self._blocks:  # kept, because SciPy looks through all indices of a new matrix
+        if i not in self._blocks:
             rows = self.rows(i)
             begin, end = self._csr.indptr[rows.start], self._csr.indptr[rows.stop]
-            indptr = self._csr.indptr[rows.start : rows.stop + 1] - begin
-            parts = (self._csr.data[begin:end], self._csr.indices[begin:end], indptr)
-            block = sp.csr_array(parts, shape=(rows.stop - rows.start, self.shape[1]))
+            # Filled in later: a new matrix that is given its parts copies those that are small parts of larger arrays.
+            block = sp.csr_array((rows.stop - rows.start, self.shape[1]), dtype=self._csr.dtype)
+            block.data, block.indices = self._csr.data[begin:end], self._csr.indices[begin:end]
+            block.indptr = self._csr.indptr[rows.start : rows.stop + 1] - begin
             block.has_canonical_format = True
             self._blocks[i] = block
         return self._blocks[i]
