@@ -14,6 +14,7 @@ from princomp._text import listed, shown
 from princomp.data.arrays import read_npy, read_npz
 from princomp.data.budget import available_bytes
 from princomp.data.delimited import read_delimited
+from princomp.data.hdf5 import read_hdf5
 from princomp.data.matrix_market import read_mtx
 from princomp.data.parquet import read_parquet
 from princomp.data.reading import DataError, File, Request, Spooled
@@ -31,10 +32,12 @@ FORMATS: dict[str, Callable[..., Rows]] = {
     ".txt": read_delimited,
     ".txt.gz": read_delimited,
     ".parquet": read_parquet,
+    ".h5": read_hdf5,
+    ".hdf5": read_hdf5,
 }
 DELIMITED = (".csv", ".tsv", ".txt")
 TABLES = (*DELIMITED, ".parquet")  # these have named columns
-MEMBERS = (".npz",)  # these may hold several arrays: ``file.npz::name`` picks one
+MEMBERS = (".npz", ".h5", ".hdf5")  # these may hold several arrays: ``file.npz::name`` picks one
 # Options that some kinds of file alone understand: options, kinds, and what is said of a file of another kind.
 FOR_SOME = (
     (("label", "drop", "index"), TABLES, "has no named columns"),
@@ -67,11 +70,12 @@ def read(
     ``.txt``, ``.txt.gz``                  the same
     ``.tsv``, ``.tsv.gz``                  a table separated by tabs
     ``.parquet``                           a table
+    ``.h5``, ``.hdf5``                     HDF5: the only matrix in it; ``file.h5::group/name`` picks
     =====================================  ======================================================================
 
     Columns of text are no features: they are found in ``labels``, and a sentence in ``notes`` says so. Data up to
     256 MiB (or a quarter of the memory that may be used) are kept in memory; larger ones are read in blocks, from the
-    file itself (``.npy``) or from a temporary file without a name.
+    file itself (``.npy``, HDF5) or from a temporary file without a name.
 
     Parameters
     ----------
