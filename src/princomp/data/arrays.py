@@ -16,7 +16,7 @@ from numpy.lib import format as npy
 from princomp._text import listed, shown
 from princomp._typing import Array
 from princomp.data.memory import MemoryRows
-from princomp.data.reading import DataError, File, Request, brief, naming
+from princomp.data.reading import DataError, File, Folder, Request, brief, naming
 from princomp.data.rows import Rows
 from princomp.data.shards import ShardRows
 from princomp.data.stored import FileRows, Numbers
@@ -113,7 +113,7 @@ def _load(archive: zipfile.ZipFile, name: str, file: File) -> Array:
             raise DataError(f"{file.name}, array {shown(name)}: {brief(error)}.") from error
 
 
-def picked(headers: dict[str, tuple[tuple[int, ...], np.dtype[Any]]], member: str | None, file: File) -> str:
+def picked(headers: dict[str, tuple[tuple[int, ...], np.dtype[Any]]], member: str | None, file: File | Folder) -> str:
     """Return the name of the array to read: the one asked for, or the only matrix of numbers."""
     matrices = [name for name, (shape, dtype) in headers.items() if len(shape) == 2 and dtype.kind in "fiub"]
     if member is not None:
