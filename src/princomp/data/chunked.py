@@ -15,6 +15,7 @@ from princomp.data.rows import BLOCK_BYTES, Rows, block_length
 from princomp.data.stored import FileRows, Part
 
 MOST_LARGER = 4  # times the size asked for that a block may have so that it holds whole chunks
+LIMIT_SHARE = 8  # of the memory that may be used, so much is for one block, unless rows or chunks are very large
 BLOCK_COST = 256  # bytes that it takes to know where a block lies
 
 
@@ -38,7 +39,8 @@ def rows_of(parts: Sequence[Matrix], request: Request) -> Rows:
     """Return matrices of files, one after the other: in memory if small, else in blocks."""
     same_width([part.source for part in parts], parts)
     size = sum(math.prod(part.shape) * part.dtype.itemsize for part in parts)
-    length = _length(parts[0], **request.blocks)
+    block_bytes = min(request.blocks["block_bytes"], request.limit // LIMIT_SHARE)
+    length = _length(parts[0], request.blocks["block_rows"], block_bytes)
     for part in parts:
         n, p = part.shape
         chunk = math.prod(part.chunks or ()) * part.dtype.itemsize if part.packed else 0

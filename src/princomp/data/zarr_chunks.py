@@ -172,7 +172,7 @@ def _in_header(place: int) -> Callable[[bytes, int], tuple[int, bool] | None]:
 
 
 def _zstd(stored: bytes, size: int) -> tuple[int, bool] | None:
-    """Add up the frames of zstd: the size in the header of each or, if it is not there, of its blocks what they may be."""
+    """Add up what the frames of zstd unpack to: by the header of each or, if it does not say, by its blocks."""
     place, found, exact = 0, 0, True
     while place < len(stored) and found <= MOST_OVER * size:
         if stored[place : place + 4] != b"\x28\xb5\x2f\xfd" or place + 6 > len(stored):
