@@ -111,8 +111,9 @@ def _one_option(by_method: dict[str, click.Option]) -> click.Option:
 def fit(ctx: click.Context, /, **options: Any) -> None:
     """Fit DATA and write model, loadings, scores, summary and report.
 
-    DATA is a .csv(.gz), .tsv, .parquet, .npy, .npz, .mtx or .h5ad file, a quoted glob of such files, or - for a CSV on
-    standard input. Text columns are left out, with a note; --label and --index give them a use.
+    DATA is a .csv(.gz), .tsv, .parquet, .npy, .npz, .mtx, .h5, .zarr or .h5ad file, a quoted glob of such files, or -
+    for a CSV on standard input; file.h5::name picks one array of several. Text columns are left out, with a note;
+    --label and --index give them a use.
     """
     method = methods()[options["method"]]
     parameters = _parameters(ctx, method, options)

@@ -23,8 +23,8 @@ def anndata_rows(adata: Any, **blocks: Any) -> Rows:
     X = adata.X
     if X is None:
         raise ValueError('This AnnData object has no X: pass one of its layers, as in adata.layers["counts"].')
-    on_disk = adata.isbacked and not hasattr(X, "tocsr") and not isinstance(X, np.ndarray)
-    rows = copy(BackedRows(X, **blocks) if on_disk else as_rows(X, **blocks))
+    sparse_on_disk = adata.isbacked and hasattr(X, "format") and not hasattr(X, "tocsr")
+    rows = copy(BackedRows(X, **blocks) if sparse_on_disk else as_rows(X, **blocks))
     rows.names = tuple(unique_names([str(name) for name in adata.var_names]))
     rows.sample_names = tuple(map(str, adata.obs_names))
     rows.labels = Labels(
@@ -44,21 +44,18 @@ def _texts(column: Any) -> Array:
 
 
 class BackedRows(Rows):
-    """Rows of a matrix that an AnnData object keeps on disk: an HDF5 dataset, or CSR."""
+    """Rows of a CSR matrix that an AnnData object keeps on disk."""
 
-    changeable = True
+    sparse = changeable = True
 
     def __init__(self, X: Any, **blocks: Any) -> None:
-        kind = getattr(X, "format", "array")
-        if kind not in ("array", "csr"):
-            raise ValueError(f"X is on disk as {kind}, of which rows cannot be read: pass adata.to_memory().")
-        self._X, self.sparse = X, kind == "csr"
+        if X.format != "csr":
+            raise ValueError(f"X is on disk as {X.format}, of which rows cannot be read: pass adata.to_memory().")
+        self._X = X
         self.shape, self.dtype = (int(X.shape[0]), int(X.shape[1])), working_dtype(np.dtype(X.dtype))
         self.offsets = block_offsets(*self.shape, **blocks)
 
     def block(self, i: int) -> Any:
         """Return block i, read now."""
         block = self._X[self.rows(i)]
-        if not self.sparse:
-            return block
         return checked_csr(block.data, block.indices, block.indptr, self.shape[1], "X on disk")

@@ -16,7 +16,7 @@ from numpy.lib import format as npy
 from princomp._text import listed, shown
 from princomp._typing import Array
 from princomp.data.memory import MemoryRows
-from princomp.data.reading import DataError, File, Request, brief, naming
+from princomp.data.reading import DataError, File, Folder, Request, brief, naming
 from princomp.data.rows import Rows
 from princomp.data.shards import ShardRows
 from princomp.data.stored import FileRows, Numbers
@@ -42,7 +42,7 @@ def _located(file: File) -> Numbers:
     with file.open() as stream:
         shape, by_column, dtype = _header(stream, file.name)
         place = stream.tell()
-    _check_matrix(shape, dtype, file.name)
+    check_matrix(shape, dtype, file.name)
     size = place + math.prod(shape) * dtype.itemsize
     if size != file.size:
         what = "is cut off" if file.size < size else "has more in it than one array"
@@ -59,7 +59,8 @@ def _header(stream: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any
         raise DataError(f"{name} is not a NumPy array file ({brief(error)}).") from error
 
 
-def _check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
+def check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
+    """Raise DataError unless an array is a matrix of real numbers."""
     if dtype.kind not in "fiub":
         what = "Python objects, which are never loaded" if dtype.hasobject else f"{dtype}, not real numbers"
         raise DataError(f"{name} holds {what}: save a numeric array.")
@@ -86,7 +87,7 @@ def _matrix_of_npz(file: File, request: Request) -> Any:
                 headers = {info.filename.removesuffix(".npy"): _member(archive, info, file) for info in members}
                 if member is None and {"format", "shape", "data"} <= headers.keys():
                     return _sparse(archive, headers, file, request)
-                name = _picked(headers, member, file)
+                name = picked(headers, member, file)
                 shape, dtype = headers[name]
                 request.require(math.prod(shape) * dtype.itemsize, f"{file.name}, array {shown(name)},")
                 return _load(archive, name, file)
@@ -112,13 +113,13 @@ def _load(archive: zipfile.ZipFile, name: str, file: File) -> Array:
             raise DataError(f"{file.name}, array {shown(name)}: {brief(error)}.") from error
 
 
-def _picked(headers: dict[str, tuple[tuple[int, ...], np.dtype[Any]]], member: str | None, file: File) -> str:
+def picked(headers: dict[str, tuple[tuple[int, ...], np.dtype[Any]]], member: str | None, file: File | Folder) -> str:
     """Return the name of the array to read: the one asked for, or the only matrix of numbers."""
     matrices = [name for name, (shape, dtype) in headers.items() if len(shape) == 2 and dtype.kind in "fiub"]
     if member is not None:
         if member not in headers:
             raise DataError(f"{file.name} has no array {shown(member)}; it has {listed(list(headers))}.")
-        _check_matrix(*headers[member], f"{file.name}, array {shown(member)},")
+        check_matrix(*headers[member], f"{file.name}, array {shown(member)},")
         return member
     if not matrices:
         raise DataError(f"{file.name} holds no matrix of numbers (it holds {listed(list(headers)) or 'nothing'}).")
@@ -139,7 +140,7 @@ def _sparse(archive: zipfile.ZipFile, headers: dict[str, Any], file: File, reque
     kind = kind.decode() if isinstance(kind, bytes) else str(kind)
     if kind not in SPARSE_FORMATS or len(shape) != 2:
         raise DataError(f"{file.name} holds a sparse array of the unknown kind {shown(kind)} and shape {shape}.")
-    _check_matrix(shape, parts["data"].dtype, file.name)
+    check_matrix(shape, parts["data"].dtype, file.name)
     request.require(16 * (shape[0] + 1), f"{file.name}, {shape[0]} x {shape[1]},")
     make = getattr(sp, f"{kind}_array")
     try:

@@ -17,10 +17,12 @@ from princomp.data.arrays import read_npy, read_npz
 from princomp.data.budget import available_bytes
 from princomp.data.delimited import read_delimited
 from princomp.data.h5ad import read_h5ad
+from princomp.data.hdf5 import read_hdf5
 from princomp.data.matrix_market import read_mtx
 from princomp.data.parquet import read_parquet
-from princomp.data.reading import DataError, File, Request, Spooled
+from princomp.data.reading import DataError, File, Folder, Request, Spooled
 from princomp.data.rows import BLOCK_BYTES, Rows
+from princomp.data.zarr import read_zarr
 
 FORMATS: dict[str, Callable[..., Rows]] = {
     ".npy": read_npy,
@@ -35,10 +37,15 @@ FORMATS: dict[str, Callable[..., Rows]] = {
     ".txt.gz": read_delimited,
     ".parquet": read_parquet,
     ".h5ad": read_h5ad,
+    ".h5": read_hdf5,
+    ".hdf5": read_hdf5,
+    ".zarr": read_zarr,
+    ".zarr.zip": read_zarr,
 }
+FOLDERS = (".zarr",)  # these are folders, not files
 DELIMITED = (".csv", ".tsv", ".txt")
 TABLES = (*DELIMITED, ".parquet")  # these have named columns
-MEMBERS = (".npz",)  # these may hold several arrays: ``file.npz::name`` picks one
+MEMBERS = (".npz", ".h5", ".hdf5", ".zarr", ".zarr.zip")  # these may hold several arrays: ``file.npz::name`` picks one
 # Options that some kinds of file alone understand: options, kinds, and what is said of a file of another kind.
 FOR_SOME = (
     (("label",), (*TABLES, ".h5ad"), "has no named columns"),
@@ -78,11 +85,13 @@ def read(
     ``.tsv``, ``.tsv.gz``                  a table separated by tabs
     ``.parquet``                           a table
     ``.h5ad``                              AnnData: X or a layer, sparse or dense; cells are rows, genes are columns
+    ``.h5``, ``.hdf5``                     HDF5: the only matrix in it; ``file.h5::group/name`` picks
+    ``.zarr`` (a folder), ``.zarr.zip``    Zarr, formats 2 and 3: the same
     =====================================  ======================================================================
 
     Columns of text are no features: they are found in ``labels``, and a sentence in ``notes`` says so. Data up to
     256 MiB (or a quarter of the memory that may be used) are kept in memory; larger ones are read in blocks, from the
-    file itself (``.npy``) or from a temporary file without a name.
+    file itself (``.npy``, HDF5, Zarr) or from a temporary file without a name.
 
     Parameters
     ----------
@@ -188,7 +197,7 @@ def _read_files(path: str, request: Request) -> Rows:
     path, member = _member(path)
     paths = _matches(path)
     kinds = [_kind(each) for each in paths]
-    files = [File(each) for each in paths]
+    files = [Folder(each) if kind in FOLDERS else File(each) for each, kind in zip(paths, kinds)]
     for file, kind in zip(files, kinds):
         if kind.removesuffix(".gz") != kinds[0].removesuffix(".gz"):
             raise DataError(f"{file.name} is not a {kinds[0]} file as {files[0].name} is: files must be of one kind.")
@@ -219,7 +228,7 @@ def _matches(path: str) -> list[str]:
 
 def _kind(path: str) -> str:
     """Return the key of FORMATS that a path ends with; the file need not be there."""
-    lower = path.lower()
+    lower = path.lower().rstrip("/")  # of a folder
     for kind in FORMATS:
         if lower.endswith(kind):
             return kind

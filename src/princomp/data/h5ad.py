@@ -15,6 +15,7 @@ from princomp._text import listed, shown
 from princomp._threads import ordered_map
 from princomp._typing import Array
 from princomp.data.budget import available_bytes
+from princomp.data.chunked import LIMIT_SHARE
 from princomp.data.counts import median_total, prepared
 from princomp.data.h5ad_frames import Frame, joined, renewal
 from princomp.data.hdf5 import check_size, member, opened, part_of
@@ -34,7 +35,8 @@ def read_h5ad(files: Sequence[File], request: Request) -> Rows:
     first, name = found[0], files[0].name
     for file, each in zip(files, found):
         check_same(files[0], first.genes, file, each.genes)
-    rows: Rows = _Stored([each.matrix for each in found], **request.blocks)
+    block_bytes = min(request.blocks["block_bytes"], request.limit // LIMIT_SHARE)
+    rows: Rows = _Stored([each.matrix for each in found], request.blocks["block_rows"], block_bytes)
     names = unique_names(first.genes)
     rows.names, rows.labels = tuple(names), joined([each.labels for each in found])
     if all(each.cells is not None for each in found):
@@ -91,8 +93,9 @@ class _Matrix:
             if self.indptr is None:
                 return part_of(found, start, stop, what, self.seen[""])
             begin, end = int(self.indptr[start]), int(self.indptr[stop])
-            data = part_of(member(found, "data", name), begin, end, what, self.seen["data"])
-            indices = part_of(member(found, "indices", name), begin, end, what, self.seen["indices"])
+            data, indices = (
+                part_of(member(found, each, name), begin, end, what, self.seen[each]) for each in ("data", "indices")
+            )
         return checked_csr(data, indices, self.indptr[start : stop + 1] - begin, self.shape[1], what)
 
 
@@ -114,7 +117,7 @@ class _Stored(Rows):
 
     changeable = True
 
-    def __init__(self, parts: Sequence[_Matrix], *, block_rows: int | None, block_bytes: int) -> None:
+    def __init__(self, parts: Sequence[_Matrix], block_rows: int | None, block_bytes: int) -> None:
         self.sparse = parts[0].indptr is not None
         self._parts = parts
         self._where: list[tuple[int, int]] = []  # of each block: the part, and the row in it
@@ -215,7 +218,7 @@ def _matrix(h5: Any, path: str, shape: tuple[int, int], file: File, request: Req
             f"{what} is stored as {shown(kind)}, which is not read: expected array, csr_matrix or csc_matrix."
         )
     _check_shape(tuple(np.ravel(found.attrs["shape"]).tolist()), shape, what)
-    data, indices, indptr = (member(found, name, file.name) for name in ("data", "indices", "indptr"))
+    data, indices, indptr = (member(h5, f"{path}/{name}", file.name) for name in ("data", "indices", "indptr"))
     by_column = kind == "csc_matrix"
     for part in (data, indices, indptr):
         _check_numbers(part, request, what)

@@ -62,7 +62,7 @@ class Frame:
     """A table of an open file, at a path in it."""
 
     def __init__(self, h5: Any, path: str, file: File, request: Request) -> None:
-        self._path, self._file, self._request = path, file, request
+        self._h5, self._path, self._file, self._request = h5, path, file, request
         self._group = self._member(h5, path)
         if hasattr(self._group, "dtype") or "_index" not in self._group.attrs:
             raise renewal(file)
@@ -72,7 +72,7 @@ class Frame:
         self.length = int((index if hasattr(index, "dtype") else self._member(index, "values")).shape[0])
 
     def _member(self, group: Any, path: str) -> Any:
-        return member(group, path, self._file.name)
+        return member(self._h5, f"{group.name}/{path}", self._file.name)  # in full, for messages
 
     def names(self) -> list[str]:
         """Return the names of the lines."""

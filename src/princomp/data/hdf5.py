@@ -2,20 +2,26 @@
 
 import itertools
 import math
-import posixpath
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from princomp._text import listed, shown
 from princomp._typing import Array
+from princomp.data.arrays import check_matrix, picked
+from princomp.data.chunked import rows_of
 from princomp.data.reading import DataError, File, Request, brief
+from princomp.data.rows import Rows
 
 MOST_LINKS = 16  # soft links followed on the way to one dataset: HDF5's own limit
 DEFLATE, SHUFFLE, FLETCHER32, SZIP, NBIT, SCALE_OFFSET, LZF = 1, 2, 3, 4, 5, 6, 32000
 # What HDF5 and h5py bring along. Another filter is a library that HDF5 would load because a file asks for it.
 KNOWN_FILTERS = (DEFLATE, SHUFFLE, FLETCHER32, SZIP, NBIT, SCALE_OFFSET, LZF)
+MOST_OBJECTS = 10_000  # looked at to find the only matrix
 PACKING = 4096  # bytes by which packing may make a chunk longer, beyond an eighth
 
 
@@ -37,8 +43,26 @@ def opened(file: File) -> Iterator[Any]:
     need_h5py()
     import h5py
 
-    with file.open() as stream, errors(file.name), h5py.File(stream, "r") as h5:
+    with file.open() as stream, errors(file.name), h5py.File(_Whole(stream), "r") as h5:
         yield h5
+
+
+class _Whole:
+    """An open file that gives as many bytes as it is asked for: h5py does not look how many came."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.seek, self.tell, self.read = stream.seek, stream.tell, stream.read
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer; the system may do so piece by piece."""
+        left = memoryview(buffer)
+        while len(left):
+            count = self._stream.readinto(left)
+            if not count:
+                raise EOFError("it is cut off")
+            left = left[count:]
+        return len(buffer)
 
 
 @contextmanager
@@ -48,7 +72,7 @@ def errors(name: str) -> Iterator[None]:
         yield
     except DataError:
         raise
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, EOFError, RuntimeError, ValueError, ArithmeticError, LookupError, TypeError) as error:
         raise DataError(f"{name} cannot be read as HDF5 ({brief(error)}): write it again.") from error
 
 
@@ -58,20 +82,27 @@ def member(h5: Any, path: str, name: str) -> Any:
     Links are followed one by one: those that lead out of the file are refused, and so are datasets whose numbers lie
     outside of it or are packed in a way that asks for a library from elsewhere.
     """
+    import h5py
+
+    trail: list[str] = []
     found, left, links = h5, _parts(path), 0
     while left:
         part, *left = left
-        what = f"{name}, {shown(posixpath.join(found.name or '/', part).lstrip('/'))},"
-        link = _link(found, part, what, name)
-        if link[0] == "soft":
-            links += 1
-            if links > MOST_LINKS:
-                raise DataError(f"{name}: the soft links at {shown(path)} lead in a circle: name the dataset itself.")
-            found = found.file if link[1].startswith("/") else found
-            left = _parts(link[1]) + left
+        if not isinstance(found, h5py.Group):
+            raise DataError(f"{name} has no {shown(path)}: {shown('/'.join(trail))} is no group.")
+        what = f"{name}, {shown('/'.join([*trail, part]))},"
+        target = _target(found, part, what)
+        if target is None:
+            found = found[_encoded(part)]
+            trail.append(part)
+            check_object(found, what)
             continue
-        found = found[part]
-        check_object(found, what)
+        links += 1
+        if links > MOST_LINKS:
+            raise DataError(f"{name}: the soft links at {shown(path)} lead in a circle: name the dataset itself.")
+        if target.startswith("/"):
+            found, trail = found.file, []
+        left = _parts(target) + left
     return found
 
 
@@ -79,21 +110,24 @@ def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
-def _link(group: Any, part: str, what: str, name: str) -> tuple[str, str]:
-    """Return ("hard", "") or ("soft", where to) for a link; refuse all others, without following them."""
+def _encoded(part: str) -> bytes:
+    return part.encode("utf-8", "surrogateescape")  # bytes that are not UTF-8 come from a command line so, too
+
+
+def _target(group: Any, part: str, what: str) -> str | None:
+    """Return where a soft link leads to, None for what is there itself; refuse all else, without following it."""
     import h5py
 
-    if not isinstance(group, h5py.Group):
-        raise DataError(f"{name} has no {shown(part)} in {shown(group.name)}, which is no group.")
-    if not group.id.links.exists(part.encode()):
-        raise DataError(f"{what} is not there: {shown(group.name)} holds {listed(list(group)) or 'nothing'}.")
-    kind = group.id.links.get_info(part.encode()).type
+    links = group.id.links
+    if not links.exists(_encoded(part)):
+        raise DataError(f"{what} is not there: its group holds {listed(list(group)) or 'nothing'}.")
+    kind = links.get_info(_encoded(part)).type
     if kind == h5py.h5l.TYPE_HARD:
-        return "hard", ""
+        return None
     if kind == h5py.h5l.TYPE_SOFT:
-        return "soft", group.get(part, getlink=True).path
+        return links.get_val(_encoded(part)).decode("utf-8", "surrogateescape")
     if kind == h5py.h5l.TYPE_EXTERNAL:
-        other = shown(group.get(part, getlink=True).filename)
+        other = shown(links.get_val(_encoded(part))[0].decode("utf-8", "surrogateescape"))
         raise DataError(f"{what} is a link to another file ({other}), which is not followed: read that file itself.")
     raise DataError(f"{what} is a link of an unknown kind, which is not followed: copy what it leads to into the file.")
 
@@ -121,6 +155,8 @@ def check_object(found: Any, what: str) -> None:
         if not h5py.h5z.filter_avail(code):
             raise DataError(f"{packed}, which this h5py lacks: unpack it with h5repack -f NONE, or pack it with gzip.")
         size = {LZF: chunk_bytes(found), NBIT: math.prod(found.chunks), SCALE_OFFSET: math.prod(found.chunks)}
+        if found.dtype.hasobject:
+            del size[LZF]  # of texts it has no settings
         if code in size and values[2:3] != (size[code],):  # that much memory is taken, and believed to be filled
             raise DataError(f"{packed}, whose settings do not fit its chunks: it is damaged. Write it again.")
 
@@ -185,7 +221,8 @@ def _check_chunk(dataset: Any, place: tuple[int, ...], filters: list[int], what:
     size = chunk_bytes(dataset)
     if stored.size > size + size // 8 + PACKING:
         raise DataError(f"{what} is damaged: a chunk of {size} bytes takes {stored.size} in the file. Write it again.")
-    if not {NBIT, SCALE_OFFSET, LZF}.isdisjoint(filters):  # have their size in their settings
+    with_size = {NBIT, SCALE_OFFSET, *(() if dataset.dtype.hasobject else (LZF,))}  # in their settings
+    if not with_size.isdisjoint(filters):
         return
     masked, packed = dataset.id.read_direct_chunk(place)
     applied = [code for i, code in enumerate(filters) if not masked >> i & 1]
@@ -200,8 +237,121 @@ def _check_chunk(dataset: Any, place: tuple[int, ...], filters: list[int], what:
             except zlib.error as error:
                 raise DataError(f"{what} is damaged ({brief(error)}): write it again.") from error
         unpacked = len(packed)
-        if code == SZIP:
-            unpacked = int.from_bytes(packed[:4], "little")
+        if code in (SZIP, LZF):
+            unpacked = int.from_bytes(packed[:4], "little") if code == SZIP else _lzf_length(packed)
             break
     if unpacked != size:
         raise DataError(f"{what} is damaged: one of its chunks has another size than the others. Write it again.")
+
+
+def _lzf_length(packed: bytes) -> int:
+    """Return how many bytes LZF makes of these: runs of bytes as they are, and runs copied from before."""
+    at = length = 0
+    while at < len(packed):
+        run = packed[at] >> 5
+        if run == 0:
+            length += packed[at] + 1
+            at += packed[at] + 2
+        else:
+            longer = run == 7
+            length += run + 2 + (int.from_bytes(packed[at + 1 : at + 2]) if longer else 0)
+            at += 2 + longer
+    return length
+
+
+# --- the matrix of a file -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Hdf5Matrix:
+    """A two-dimensional dataset: the file is opened for each block, so that no handle stays behind."""
+
+    source: File
+    path: str
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    chunks: tuple[int, ...] | None
+    packed: bool
+    _seen: set[tuple[int, ...]] = field(default_factory=set, repr=False)
+
+    @property
+    def what(self) -> str:
+        """Return file and dataset."""
+        return _what(self.source, self.path)
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Return some rows, read into a fresh array."""
+        with opened(self.source) as h5:
+            return part_of(member(h5, self.path, self.source.name), start, stop, self.what, self._seen)
+
+
+def _what(file: File, path: str) -> str:
+    return f"{file.name}, dataset {shown(path)},"
+
+
+def read_hdf5(files: Sequence[File], request: Request) -> Rows:
+    """Read the one matrix of each HDF5 file (or the dataset asked for), one after the other."""
+    return rows_of([_matrix(file, request) for file in files], request)
+
+
+def _matrix(file: File, request: Request) -> Hdf5Matrix:
+    with opened(file) as h5:
+        path = "/".join(_parts(request.member or ""))
+        found = member(h5, path, file.name)
+        if hasattr(found, "keys"):  # a group: of those in it, the only one
+            path = _only(found, path, file)
+            found = member(h5, path, file.name)
+        what = _what(file, path)
+        if found.shape is None:
+            raise DataError(f"{what} is empty.")
+        check_matrix(found.shape, found.dtype, what)
+        check_size(found, request, what)
+        packed = found.id.get_create_plist().get_nfilters() > 0
+        return Hdf5Matrix(file, path, found.shape, found.dtype, found.chunks, packed)
+
+
+def _only(group: Any, path: str, file: File) -> str:
+    """Return the path of the only matrix of numbers in a group, and in the groups in it."""
+    headers: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
+    refused: list[DataError] = []
+    seen, todo = set(), [(path, group)]
+    while todo:
+        above, here = todo.pop(0)
+        if "pandas_type" in here.attrs:
+            raise DataError(f"{file.name} holds a frame as pandas lays it out: write it with to_parquet and read that.")
+        for name, found in _children(here, file.name, refused):
+            address = _address(found)
+            if address in seen:  # by another name
+                continue
+            seen.add(address)
+            if len(seen) > MOST_OBJECTS:
+                more = f"{file.name} holds more than {MOST_OBJECTS} objects"
+                raise DataError(f"{more}: name the dataset, as in {file.name}::group/name.")
+            place = f"{above}/{name}" if above else name
+            if hasattr(found, "keys"):
+                todo.append((place, found))
+            elif found.shape is not None:
+                headers[place] = (found.shape, found.dtype)
+    if refused and not any(len(shape) == 2 and dtype.kind in "fiub" for shape, dtype in headers.values()):
+        raise refused[0]
+    return picked(headers, None, file)
+
+
+def _children(group: Any, file: str, refused: list[DataError]) -> Iterator[tuple[str, Any]]:
+    """Yield what is in a group, with its name; why something cannot be taken is put into ``refused``.
+
+    Soft links need not be followed: what they lead to is in the file by another name.
+    """
+    for each in group:
+        name = each.decode("utf-8", "surrogateescape") if isinstance(each, bytes) else each
+        try:
+            if _target(group, name, f"{file}, {shown(name)},") is None:
+                yield name, member(group, name, file)
+        except DataError as error:
+            refused.append(error)
+
+
+def _address(found: Any) -> int:
+    import h5py
+
+    return h5py.h5o.get_info(found.id).addr

@@ -103,6 +103,17 @@ class File:
             raise DataError(f"{self.name} changed while it was read: wait until it is complete, then read it again.")
 
 
+class Folder:
+    """A folder on disk that holds one set of data; who reads it looks that what was read once stays as it is."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.name = path, shown(path, None)
+        with naming(self.name):
+            found = os.stat(path)
+        if not stat.S_ISDIR(found.st_mode):
+            raise DataError(f"{self.name} is not a folder.")
+
+
 def _signature(found: os.stat_result) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 

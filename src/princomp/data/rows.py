@@ -42,13 +42,18 @@ def centre(block: Array, mean: Array | None, factor: Array | None, out: Array) -
     return out
 
 
-def block_offsets(n: int, p: int, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES) -> Array:
-    """Return the row numbers at which blocks begin, and n: blocks of ``block_rows``, or of about ``block_bytes``."""
+def block_length(p: int, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES) -> int:
+    """Return how many rows of p numbers a block has: ``block_rows``, or as many as take about ``block_bytes``."""
     if block_rows is None:
-        block_rows = max(LEAST_ROWS, block_bytes // (8 * max(p, 1)))
-    elif block_rows < 1:
+        return max(LEAST_ROWS, block_bytes // (8 * max(p, 1)))
+    if block_rows < 1:
         raise ValueError(f"block_rows must be at least 1, got {block_rows}.")
-    return np.append(np.arange(0, n, block_rows), n)
+    return block_rows
+
+
+def block_offsets(n: int, p: int, block_rows: int | None = None, block_bytes: int = BLOCK_BYTES) -> Array:
+    """Return the row numbers at which blocks of `block_length` begin, and n."""
+    return np.append(np.arange(0, n, block_length(p, block_rows, block_bytes)), n)
 
 
 def offsets_of_parts(lengths: Sequence[int], p: int, **blocks: Any) -> tuple[Array, list[tuple[int, int]]]:

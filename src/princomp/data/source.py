@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+from princomp.data.chunked import is_opened, opened_rows
 from princomp.data.frames import frame_to_array, is_frame
 from princomp.data.memory import MemoryRows
 from princomp.data.rows import BLOCK_BYTES, Rows
@@ -20,6 +21,7 @@ def as_rows(X: Any, *, block_rows: int | None = None, block_bytes: int = BLOCK_B
     Spark DataFrame (numeric columns, or one of arrays)   its own partitions, on its own cluster
     SciPy sparse matrix or array                          CSR, never made dense
     AnnData                                               its X, with the names of genes and cells; backed: in blocks
+    h5py dataset, zarr array, or a list of such           blocks of about whole chunks, read from where they are
     list of arrays, frames, ``.npy`` paths or callables   shards, one after the other; frames by column names
     pandas, polars, pyarrow or other frame                one array with feature names
     anything NumPy reads as a 2-D array of numbers        that array, in views
@@ -66,6 +68,8 @@ def as_rows(X: Any, *, block_rows: int | None = None, block_bytes: int = BLOCK_B
         from princomp.data.sparse import SparseRows
 
         return SparseRows(X, **how)
+    if is_opened(X):
+        return opened_rows(X, **how)
     if is_shards(X):
         return ShardRows(X, **how)
     if is_frame(X):

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -35,6 +35,25 @@ def _read_at(file: BinaryIO, out: Array, place: int) -> None:
         if not count:
             raise EOFError
         left, place = left[count:], place + count
+
+
+class Part(Protocol):
+    """An (n, p) array that lies somewhere else than in memory, and is read some rows at a time."""
+
+    @property
+    def source(self) -> Any:
+        """Return what it is read from."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return (n, p)."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the type of its numbers."""
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Return some rows, read into a fresh array."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +88,7 @@ class FileRows(Rows):
     Not mapped: so memory stays bounded, and a file that is cut off meanwhile is an error, not the end of the process.
     """
 
-    def __init__(self, parts: Sequence[Numbers], **blocks: Any) -> None:
+    def __init__(self, parts: Sequence[Part], **blocks: Any) -> None:
         p = parts[0].shape[1]
         lengths = [part.shape[0] for part in parts]
         self._parts, self.shape = parts, (sum(lengths), p)
