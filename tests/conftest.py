@@ -191,6 +191,8 @@ COMPONENTS = {  # name: (is it there?, what installs it)
     "pyarrow": (lambda: _has_module("pyarrow"), 'pip install "princomp[io]"'),
     "matplotlib": (lambda: _has_module("matplotlib"), 'pip install "princomp[plot]"'),
     "jinja2": (lambda: _has_module("jinja2"), 'pip install "princomp[report]"'),
+    "h5py": (lambda: _has_module("h5py"), 'pip install "princomp[hdf5]"'),
+    "zarr": (lambda: _has_module("zarr"), 'pip install "princomp[zarr]"'),
     "playwright": (lambda: _has_module("playwright"), "pip install playwright"),
 }
 

@@ -22,6 +22,7 @@ DEFLATE, SHUFFLE, FLETCHER32, SZIP, NBIT, SCALE_OFFSET, LZF = 1, 2, 3, 4, 5, 6, 
 # What HDF5 and h5py bring along. Another filter is a library that HDF5 would load because a file asks for it.
 KNOWN_FILTERS = (DEFLATE, SHUFFLE, FLETCHER32, SZIP, NBIT, SCALE_OFFSET, LZF)
 MOST_OBJECTS = 10_000  # looked at to find the only matrix
+MOST_SEEN = 10**6  # chunks remembered as looked at
 PACKING = 4096  # bytes by which packing may make a chunk longer, beyond an eighth
 
 
@@ -127,7 +128,7 @@ def _target(group: Any, part: str, what: str) -> str | None:
     if kind == h5py.h5l.TYPE_SOFT:
         return links.get_val(_encoded(part)).decode("utf-8", "surrogateescape")
     if kind == h5py.h5l.TYPE_EXTERNAL:
-        other = shown(links.get_val(_encoded(part))[0].decode("utf-8", "surrogateescape"))
+        other = shown(links.get_val(_encoded(part))[0].decode("utf-8", "surrogateescape"), 200)
         raise DataError(f"{what} is a link to another file ({other}), which is not followed: read that file itself.")
     raise DataError(f"{what} is a link of an unknown kind, which is not followed: copy what it leads to into the file.")
 
@@ -177,9 +178,15 @@ def chunk_bytes(dataset: Any) -> int:
     return math.prod(dataset.chunks) * size if dataset.chunks else 0
 
 
+def is_packed(dataset: Any) -> bool:
+    """Return whether a chunk must be unpacked as a whole."""
+    return bool(dataset.id.get_create_plist().get_nfilters())
+
+
 def check_size(dataset: Any, request: Request, what: str) -> None:
     """Raise MemoryError if one chunk is over the limit, DataError if far more is declared than can be stored."""
-    request.require(chunk_bytes(dataset), f"{what} whose chunks are {dataset.chunks},")
+    if is_packed(dataset):  # else parts of a chunk are read
+        request.require(chunk_bytes(dataset), f"{what} whose chunks are {dataset.chunks},")
     declared, stored = math.prod(dataset.shape) * dataset.id.get_type().get_size(), dataset.id.get_storage_size()
     # Deflate packs 1032 bytes into one at most: so most chunks were never written, and would be read as a fill value.
     if declared > request.kept and declared > 2000 * stored:
@@ -191,13 +198,12 @@ def part_of(dataset: Any, start: int, stop: int, what: str, seen: set[tuple[int,
 
     ``seen``, kept by the caller, holds the chunks that were looked at: once is enough for a file that does not change.
     """
-    if dataset.chunks:
-        filters = [code for code, _, _ in _filters(dataset.id.get_create_plist())]
-        for place in _places(dataset, start, stop):
-            if filters and (seen is None or place not in seen):
-                _check_chunk(dataset, place, filters, what)
-                if seen is not None:
-                    seen.add(place)
+    filters = [code for code, _, _ in _filters(dataset.id.get_create_plist())]
+    for place in _places(dataset, start, stop) if filters else ():
+        if seen is None or place not in seen:
+            _check_chunk(dataset, place, filters, what)
+            if seen is not None and len(seen) < MOST_SEEN:
+                seen.add(place)
     found: Array = dataset[start:stop]
     return found
 
@@ -215,33 +221,40 @@ def _check_chunk(dataset: Any, place: tuple[int, ...], filters: list[int], what:
 
     HDF5 takes whatever comes out: of a longer one memory without bound, of a shorter one what lies behind it in memory.
     """
-    stored = dataset.id.get_chunk_info_by_coord(place)
-    if stored.byte_offset is None:  # never written: the fill value
-        return
+    from h5py._objects import phil
+
     size = chunk_bytes(dataset)
-    if stored.size > size + size // 8 + PACKING:
-        raise DataError(f"{what} is damaged: a chunk of {size} bytes takes {stored.size} in the file. Write it again.")
-    with_size = {NBIT, SCALE_OFFSET, *(() if dataset.dtype.hasobject else (LZF,))}  # in their settings
-    if not with_size.isdisjoint(filters):
+    with phil:  # h5py's own lock, which it takes everywhere but around these two
+        stored = dataset.id.get_chunk_info_by_coord(place)
+        there, fits = stored.byte_offset is not None, stored.size <= size + size // 8 + PACKING
+        masked, packed = dataset.id.read_direct_chunk(place) if there and fits else (0, b"")
+    if not there:  # never written: the fill value
         return
-    masked, packed = dataset.id.read_direct_chunk(place)
+    if not fits:
+        raise DataError(f"{what} is damaged: a chunk of {size} bytes takes {stored.size} in the file. Write it again.")
     applied = [code for i, code in enumerate(filters) if not masked >> i & 1]
-    unpacked = len(packed)
-    while applied:
-        code = applied.pop()
+    try:
+        unpacked = _unpacked(packed, applied, size, texts=dataset.dtype.hasobject)
+    except zlib.error as error:
+        raise DataError(f"{what} is damaged ({brief(error)}): write it again.") from error
+    if unpacked != size:
+        raise DataError(f"{what} is damaged: one of its chunks has another size than the others. Write it again.")
+
+
+def _unpacked(packed: bytes, applied: list[int], size: int, *, texts: bool) -> int:
+    """Return how many bytes come out of filters; ``size``, if that is what their settings say (see `check_object`)."""
+    for code in reversed(applied):
         if code == FLETCHER32:
             packed = packed[:-4]
         elif code == DEFLATE:
-            try:
-                packed = zlib.decompressobj().decompress(packed, size + PACKING)
-            except zlib.error as error:
-                raise DataError(f"{what} is damaged ({brief(error)}): write it again.") from error
-        unpacked = len(packed)
-        if code in (SZIP, LZF):
-            unpacked = int.from_bytes(packed[:4], "little") if code == SZIP else _lzf_length(packed)
-            break
-    if unpacked != size:
-        raise DataError(f"{what} is damaged: one of its chunks has another size than the others. Write it again.")
+            packed = zlib.decompressobj().decompress(packed, size + PACKING)
+        elif code == SZIP:
+            return int.from_bytes(packed[:4], "little")
+        elif code == LZF and texts:  # has no settings
+            return _lzf_length(packed)
+        elif code in (NBIT, SCALE_OFFSET, LZF):
+            return size
+    return len(packed)
 
 
 def _lzf_length(packed: bytes) -> int:
@@ -306,8 +319,7 @@ def _matrix(file: File, request: Request) -> Hdf5Matrix:
             raise DataError(f"{what} is empty.")
         check_matrix(found.shape, found.dtype, what)
         check_size(found, request, what)
-        packed = found.id.get_create_plist().get_nfilters() > 0
-        return Hdf5Matrix(file, path, found.shape, found.dtype, found.chunks, packed)
+        return Hdf5Matrix(file, path, found.shape, found.dtype, found.chunks, is_packed(found))
 
 
 def _only(group: Any, path: str, file: File) -> str:
