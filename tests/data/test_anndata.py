@@ -1,5 +1,6 @@
 """AnnData: files and objects as data, what is done to counts on the way, and results where scanpy looks for them."""
 
+import contextlib
 import json
 import re
 import subprocess
@@ -648,3 +649,97 @@ def test_anndata_is_not_imported_to_read_its_files(path):
         assert not {{"anndata", "scanpy"}} & set(sys.modules)
     """
     subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(script)], check=True)
+
+
+@pytest.mark.parametrize("packed", [None, "gzip", "lzf"])
+def test_S7_bytes_changed_at_random_never_crash(tmp_path, packed, observe):
+    make_cells(counts()[:, :GENES]).write_h5ad(tmp_path / "x.h5ad", compression=packed)
+    good, rng, refused = (tmp_path / "x.h5ad").read_bytes(), np.random.default_rng(0), 0
+    for _ in range(100):
+        bad = bytearray(good)
+        for place in rng.integers(0, len(bad), 3):
+            bad[place] = rng.integers(256)
+        (tmp_path / "bad.h5ad").write_bytes(bad)
+        with contextlib.suppress(DataError, MemoryError):
+            rows = read(tmp_path / "bad.h5ad", memory_limit=2**20)
+            dense(rows)
+            dict(rows.labels)
+            refused -= 1
+        refused += 1
+    observe("S7", f"AnnData ({packed}) damaged in 100 ways", f"refused {refused} times; never a crash")
+
+
+# --- a hundred thousand cells -----------------------------------------------------------------------
+
+LARGE = """
+import sys, threading, time
+from princomp import PCA, read
+
+def own():
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
+
+top, done = [own()], threading.Event()
+
+def watch():
+    while not done.wait(0.01):
+        top.append(own())
+
+watcher = threading.Thread(target=watch)
+watcher.start()
+begin = time.perf_counter()
+rows = read(sys.argv[1], memory_limit=eval(sys.argv[2]))
+pca = PCA(50, random_state=0).fit(rows)
+scores = pca.transform(rows)
+seconds = time.perf_counter() - begin
+done.set()
+watcher.join()
+assert pca.certificate_.holds, pca.certificate_
+assert scores.shape == (100_000, 50), scores.shape
+print(max(top), round(seconds, 1), rows)
+"""
+
+
+def write_large(path, n=100_000, p=20_000, kinds=51, step=2_000):
+    """Counts of 51 kinds of cells, each with 300 genes of its own: 5 % of them are not 0."""
+    rng = np.random.default_rng(0)
+    shares = np.linspace(2, 1, kinds) / np.linspace(2, 1, kinds).sum()
+    own = np.stack([rng.choice(p, 300, replace=False) for _ in range(kinds)])
+    lengths = [np.zeros(1, np.int64)]
+    with h5py.File(path, "w") as h5:
+        X = h5.create_group("X")
+        X.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": (n, p)})
+        data = X.create_dataset("data", (0,), "f4", maxshape=(None,), chunks=(2**17,))
+        indices = X.create_dataset("indices", (0,), "i4", maxshape=(None,), chunks=(2**17,))
+        for _ in range(0, n, step):
+            genes = rng.integers(0, p, (step, 1040), dtype=np.int32)
+            of_kind = own[rng.choice(kinds, step, p=shares)]
+            genes[:, :100] = np.take_along_axis(of_kind, rng.integers(0, 300, (step, 100)), axis=1)
+            genes.sort(axis=1)
+            new = np.diff(genes, axis=1, prepend=-1) > 0
+            end = len(data) + int(new.sum())
+            for dataset, values in ((data, 1 + rng.poisson(1.0, int(new.sum()))), (indices, genes[new])):
+                begin = len(dataset)
+                dataset.resize((end,))
+                dataset[begin:] = values
+            lengths.append(new.sum(axis=1))
+        X["indptr"] = np.cumsum(np.concatenate(lengths))
+        for name, length in (("obs", n), ("var", p)):
+            table = h5.create_group(name)
+            table.attrs.update({"encoding-type": "dataframe", "encoding-version": "0.2.0", "_index": "_index"})
+            table.attrs["column-order"] = np.array([], dtype=h5py.string_dtype())
+            table["_index"] = np.array([f"{name} {i}" for i in range(length)], dtype=object)
+        return end / (n * p)
+
+
+@pytest.mark.soak
+@pytest.mark.skipif("not __import__('pathlib').Path('/proc/self/status').exists()", reason="memory is read from /proc")
+@pytest.mark.parametrize("limit", ["None", "2 * 2**30"], ids=["kept", "in blocks"])
+def test_a_hundred_thousand_cells_are_decomposed_within_two_gigabytes(tmp_path, limit):
+    assert 0.049 < write_large(tmp_path / "large.h5ad") < 0.052
+    command = [sys.executable, "-c", LARGE, str(tmp_path / "large.h5ad"), limit]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    peak, seconds, *rows = done.stdout.split()
+    print(f"{' '.join(rows)}: {int(peak) / 1e9:.2f} GB of unshared memory, {seconds} s")
+    assert int(peak) < 2e9

@@ -106,3 +106,17 @@ def test_components_beside_one_huge_mean_are_those_of_dense_data(solver, scale):
     last = 11 if not scale else int(np.abs(dense.components_[:, 7]).argmax())
     np.testing.assert_allclose(sparse.transform(sp.csr_array(X))[:, last], dense.transform(X)[:, last], atol=1e-5)
     assert sparse.certificate_.holds
+
+
+def test_blocks_share_the_memory_of_the_matrix():
+    """Also where SciPy would copy them, since they are small parts of it."""
+    X = sp.random(400, 30, density=0.3, format="csr", rng=0)
+    rows = as_rows(X, block_rows=50)
+    single, _ = as_rows(X.astype(np.float32)).in_single(None, None)
+    assert len(rows.offsets) == 9
+    for i in range(8):
+        block = rows.block(i)
+        assert np.shares_memory(block.data, X.data)
+        assert np.shares_memory(block.indices, X.indices)
+        np.testing.assert_array_equal(block.toarray(), X[rows.rows(i)].toarray())
+    assert single.block(0).dtype == np.float32

@@ -36,7 +36,7 @@ def read_h5ad(files: Sequence[File], request: Request) -> Rows:
     for file, each in zip(files, found):
         check_same(files[0], first.genes, file, each.genes)
     block_bytes = min(request.blocks["block_bytes"], request.limit // LIMIT_SHARE)
-    rows: Rows = _Stored([each.matrix for each in found], request.blocks["block_rows"], block_bytes)
+    rows: Rows = H5adRows([each.matrix for each in found], request.blocks["block_rows"], block_bytes)
     names = unique_names(first.genes)
     rows.names, rows.labels = tuple(names), joined([each.labels for each in found])
     if all(each.cells is not None for each in found):
@@ -112,7 +112,7 @@ def checked_csr(data: Array, indices: Array, indptr: Array, width: int, what: st
     return csr
 
 
-class _Stored(Rows):
+class H5adRows(Rows):
     """Rows of matrices in files, one after the other; blocks are read, each time, into fresh arrays."""
 
     changeable = True
