@@ -307,11 +307,12 @@ def main(names):
     from certificate_pictures import certificate, floors
     from matplotlib import pyplot as plt
     from probabilistic_pictures import how_many, mixture, posterior
+    from single_cell_pictures import preparations
 
     outlines = (two_ways, descent, misleads, offsets, sparse_loadings, two_answers, contiguous)
     outlines += (certificate, floors, posterior, how_many, mixture, dictionary.wild_cells, dictionary.sparsities)
     pixels = (kernel.contours, kernel.radial_kernels, kernel.widths, kernel.swiss_roll, kernel.mosaic)
-    pixels += (dictionary.atoms, dictionary.from_image)
+    pixels += (dictionary.atoms, dictionary.from_image, preparations)
     drawings = [(draw, write_outlines, "svg") for draw in outlines] + [(draw, write_pixels, "png") for draw in pixels]
     PICTURES.mkdir(exist_ok=True)
     with plt.rc_context(SETTINGS):
