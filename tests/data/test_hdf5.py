@@ -97,7 +97,7 @@ def test_the_only_matrix_is_found_and_one_of_several_asked_for(path):
         read(path)
     assert np.array_equal(whole(read(f"{path}::other")), -X)
     for name, says in {
-        "othre": r"x\.h5, othre, is not there: its group holds again, count, ",
+        "missing": r"x\.h5, missing, is not there: its group holds again, count, ",
         "deep/x": r"x\.h5, deep/x, is not there: its group holds er, round, soft\.",
         "dangling": r"x\.h5, nowhere, is not there",
         "other/x": "has no other/x: other is no group",
