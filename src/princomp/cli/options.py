@@ -124,6 +124,8 @@ def reading_options(command: Any) -> Any:
         click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark of a table. [default: found out]"),
         click.option("--delimiter", metavar="CHARACTER", help="What separates cells. [default: found out]"),
         click.option("--header/--no-header", default=None, help="Whether line 1 has names. [default: found out]"),
+        click.option("--sheet", metavar="NAME", help="Sheet of an .xlsx file. [default: the first]"),
+        click.option("--mask", metavar="FILE", help="NIfTI image: voxels where it is not 0 are the features."),
     )
     for option in reversed(options):
         command = option(command)
@@ -132,7 +134,7 @@ def reading_options(command: Any) -> Any:
 
 def as_read(options: dict[str, Any]) -> dict[str, Any]:
     """Return what `princomp.read` is given of a command's options."""
-    names = ("label", "index", "decimal", "delimiter", "header", "memory_limit")
+    names = ("label", "index", "decimal", "delimiter", "header", "sheet", "mask", "memory_limit")
     return {name: options[name] for name in names} | {"drop": list(options["drop"])}
 
 

@@ -14,10 +14,13 @@ from princomp._text import listed, shown
 from princomp.data.arrays import read_npy, read_npz
 from princomp.data.budget import available_bytes
 from princomp.data.delimited import read_delimited
+from princomp.data.images import KINDS, SVG, images_in, read_images
 from princomp.data.matrix_market import read_mtx
+from princomp.data.nifti import read_nifti
 from princomp.data.parquet import read_parquet
 from princomp.data.reading import DataError, File, Request, Spooled
 from princomp.data.rows import BLOCK_BYTES, Rows
+from princomp.data.spreadsheets import read_xlsx
 
 FORMATS: dict[str, Callable[..., Rows]] = {
     ".npy": read_npy,
@@ -31,14 +34,21 @@ FORMATS: dict[str, Callable[..., Rows]] = {
     ".txt": read_delimited,
     ".txt.gz": read_delimited,
     ".parquet": read_parquet,
+    ".xlsx": read_xlsx,
+    ".nii": read_nifti,
+    ".nii.gz": read_nifti,
+    **dict.fromkeys(KINDS, read_images),
 }
 DELIMITED = (".csv", ".tsv", ".txt")
-TABLES = (*DELIMITED, ".parquet")  # these have named columns
+TABLES = (*DELIMITED, ".parquet", ".xlsx")  # these have named columns
 MEMBERS = (".npz",)  # these may hold several arrays: ``file.npz::name`` picks one
 # Options that some kinds of file alone understand: options, kinds, and what is said of a file of another kind.
 FOR_SOME = (
     (("label", "drop", "index"), TABLES, "has no named columns"),
-    (("decimal", "delimiter", "header"), DELIMITED, "is not delimited text"),
+    (("decimal", "delimiter"), DELIMITED, "is not delimited text"),
+    (("header",), (*DELIMITED, ".xlsx"), "has no line of names"),
+    (("sheet",), (".xlsx",), "has no sheets"),
+    (("mask",), (".nii",), "has no voxels"),
 )
 
 
@@ -51,6 +61,8 @@ def read(
     decimal: str | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
+    sheet: str | None = None,
+    mask: str | PathLike[str] | None = None,
     block_rows: int | None = None,
     block_bytes: int = BLOCK_BYTES,
     memory_limit: int | None = None,
@@ -67,6 +79,9 @@ def read(
     ``.txt``, ``.txt.gz``                  the same
     ``.tsv``, ``.tsv.gz``                  a table separated by tabs
     ``.parquet``                           a table
+    ``.xlsx``                              a sheet of it, as a table
+    ``.nii``, ``.nii.gz``                  NIfTI: a row for each volume, a column for each voxel (of a mask)
+    ``.png``, ``.jpg``, ``.tif`` ...       a row of pixels, with the others of a pattern or folder
     =====================================  ======================================================================
 
     Columns of text are no features: they are found in ``labels``, and a sentence in ``notes`` says so. Data up to
@@ -76,8 +91,8 @@ def read(
     Parameters
     ----------
     path : str, path or binary file
-        A file; a pattern such as ``"part-*.csv"``, for files of one kind one after the other, sorted by name; or
-        ``"-"``, or an open binary file, for a CSV that comes from there.
+        A file; a pattern such as ``"part-*.csv"``, for files of one kind one after the other, sorted by name; a
+        folder, for all images in it; or ``"-"``, or an open binary file, for a CSV that comes from there.
     label : str or list of str, optional
         Columns of a table to keep as labels, though they may hold numbers.
     index : str, optional
@@ -90,7 +105,12 @@ def read(
     delimiter : str, optional
         The character between the cells of delimited text; by default found from its first lines.
     header : bool, optional
-        Whether the first line of delimited text names the columns; by default, unless it holds numbers only.
+        Whether the first line of delimited text, or row of a sheet, names the columns; by default, unless it holds
+        numbers only.
+    sheet : str, optional
+        Which sheet of an ``.xlsx`` file; by default the first.
+    mask : str or path, optional
+        A NIfTI image of the same grid: voxels where it is not 0 are the features. By default all are.
     block_rows : int, optional
         Rows per block; by default as many as fit ``block_bytes``.
     block_bytes : int, default 32 MiB
@@ -101,7 +121,8 @@ def read(
     Returns
     -------
     Rows
-        The data. Besides ``names``, a table brings ``sample_names``, ``labels`` and ``notes``.
+        The data. Besides ``names``, a table brings ``sample_names``, ``labels`` and ``notes``; of images and volumes
+        ``layout`` says where columns lie.
 
     Raises
     ------
@@ -131,7 +152,8 @@ def read(
     if both := {*labels, index} & {*dropped}:
         raise ValueError(f"drop names {listed(sorted(map(str, both)))}, which label or index asks for.")
     blocks = {"block_rows": block_rows, "block_bytes": block_bytes}
-    request = Request(labels, index, dropped, decimal, delimiter, header, blocks, limit)
+    inside = None if mask is None else os.fsdecode(mask)
+    request = Request(labels, index, dropped, decimal, delimiter, header, blocks, limit, mask=inside, sheet=sheet)
     stream = sys.stdin.buffer if path == "-" else path
     if isinstance(stream, str | PathLike):
         return _read_files(os.fsdecode(stream), request)
@@ -156,11 +178,12 @@ def _check_layout(decimal: str | None, delimiter: str | None, header: bool | Non
 
 def _read_files(path: str, request: Request) -> Rows:
     path, member = _member(path)
-    paths = _matches(path)
+    folder = os.path.isdir(path) and not path.lower().rstrip("/").endswith(tuple(FORMATS))
+    paths, notes = images_in(path) if folder else (_matches(path), ())
     kinds = [_kind(each) for each in paths]
     files = [File(each) for each in paths]
     for file, kind in zip(files, kinds):
-        if kind.removesuffix(".gz") != kinds[0].removesuffix(".gz"):
+        if _group(kind) != _group(kinds[0]):
             raise DataError(f"{file.name} is not a {kinds[0]} file as {files[0].name} is: files must be of one kind.")
     for options, takers, lacks in FOR_SOME:
         asked = any(getattr(request, option) not in (None, ()) for option in options)
@@ -168,7 +191,14 @@ def _read_files(path: str, request: Request) -> Rows:
             *others, last = options
             are = f"{', '.join(others)} and {last} are" if others else f"{last} is"
             raise DataError(f"{files[0].name} {lacks}: {are} for {', '.join(takers)}.")
-    return FORMATS[kinds[0]](files, request if member is None else replace(request, member=member))
+    rows = FORMATS[kinds[0]](files, request if member is None else replace(request, member=member))
+    rows.notes = (*notes, *rows.notes)
+    return rows
+
+
+def _group(kind: str) -> str:
+    """Return what files must have in common to be read one after the other."""
+    return "image" if kind in KINDS else kind.removesuffix(".gz")
 
 
 def _member(path: str) -> tuple[str, str | None]:
@@ -193,6 +223,8 @@ def _kind(path: str) -> str:
     for kind in FORMATS:
         if lower.endswith(kind):
             return kind
+    if lower.endswith((".svg", ".svgz")):
+        raise DataError(f"{shown(path, None)} {SVG}")
     if os.path.lexists(path) and not os.path.isdir(path):
         raise DataError(f"{shown(path, None)} is of no kind that can be read: {', '.join(FORMATS)}.")
     File(path)  # says what is wrong: missing, or a folder
