@@ -21,6 +21,8 @@ from princomp.cli import options as shared
 from princomp.cli.exits import NOT_CONVERGED, USAGE, Failure, reading
 from princomp.cli.folder import Results, results
 from princomp.cli.interrupts import held_back
+from princomp.cli.maps import FILES as MAPS
+from princomp.cli.maps import are_volumes, mean_image, write_maps
 from princomp.cli.methods import Method, methods
 from princomp.cli.show import Log, component_table, tell
 from princomp.cli.tables import sample_column, write_table
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 FILES = [
     "config.toml",
     "loadings.csv",
+    *MAPS,
     "model.princomp",
     "report.html",
     "scores.csv",
@@ -41,7 +44,7 @@ FILES = [
 ]
 Options = dict[str, Any]  # by name
 COLOURS = 12  # a text column with more values than this colours nothing
-EXTRAS = {"pyarrow": "io", "jinja2": "report"}
+EXTRAS = {"pyarrow": "io", "jinja2": "report", "matplotlib": "plot"}
 
 
 def _with_methods(command: Callable[..., None]) -> Callable[..., None]:
@@ -108,8 +111,9 @@ def _one_option(by_method: dict[str, click.Option]) -> click.Option:
 def fit(ctx: click.Context, /, **options: Any) -> None:
     """Fit DATA and write model, loadings, scores, summary and report.
 
-    DATA is a .csv(.gz), .tsv, .parquet, .npy, .npz or .mtx file, a quoted glob of such files, or - for a CSV on
-    standard input. Text columns are left out, with a note; --label and --index give them a use.
+    DATA is a .csv(.gz), .tsv, .parquet, .xlsx, .npy, .npz, .mtx or .nii(.gz) file, a quoted glob of such files, a
+    folder of images, or - for a CSV on standard input. Text columns are left out, with a note; --label and --index give
+    them a use.
     """
     method = methods()[options["method"]]
     parameters = _parameters(ctx, method, options)
@@ -190,6 +194,8 @@ def _run(
 
     begin = time.perf_counter()
     rows = _read(options, log)
+    if are_volumes(rows):
+        require_extras("matplotlib")
     with reading(options["data"]):
         sides = (rows,) if method.sides is None else method.sides(rows, options)
     read_in = time.perf_counter()
@@ -277,6 +283,8 @@ def _write(
     hidden = ("config", "force", "dry_run", "as_json")
     used = {name: value for name, value in options.items() if name not in hidden and value != ()}
     place.path("config.toml").write_text(shared.as_toml(used), encoding="utf-8")
+    background = mean_image(rows)
+    write_maps(place, rows, found, background)
     if options["report"]:
         label = options["label"] or None
         if label is None and scores.groups is None:  # the first text column with few values colours the points
@@ -292,6 +300,7 @@ def _write(
             notes=notes,
             source=options["data"],
             image_shape=shared.as_shape(options["image_shape"]),
+            background=background,
         )
 
 

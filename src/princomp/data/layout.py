@@ -1,6 +1,7 @@
 """Where columns lie, if they are pixels of an image or voxels of a volume: so components can be drawn there."""
 
 import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,11 @@ class ImageLayout:
     """Pixels, row by row from the top."""
 
     shape: tuple[int, ...]  # (height, width), or (height, width, 3) of colours
+
+    @property
+    def size(self) -> int:
+        """Number of columns."""
+        return math.prod(self.shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -297,6 +297,7 @@ def write_volumes(file: BinaryIO, layout: VoxelLayout, values: Any, dtype: Any, 
     header.set_xyzt_units("mm")
     header["magic"] = b"n+1" if header["sizeof_hdr"] == 348 else header["magic"]
     header["vox_offset"] = int(header["sizeof_hdr"]) + 4
+    header["scl_slope"], header["scl_inter"] = 1.0, 0.0
     header["descrip"] = says.encode("ascii", "replace")[:79]
     # Without name and time in it, the same maps give the same file.
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:

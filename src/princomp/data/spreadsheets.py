@@ -11,7 +11,7 @@ import warnings
 import zipfile
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 from xml.etree.ElementTree import ParseError
@@ -67,6 +67,9 @@ class _Sheet:
         self._width = max(self._counts)
         self._rough.seek(0)
         self._lines = zip(self._counts, self._rough)
+
+    def __del__(self) -> None:
+        self._rough.close()
 
     def _take(self, row: tuple[Any, ...]) -> None:
         cells = [self._text(value) for value in row]
@@ -130,9 +133,10 @@ class _Sheet:
                 with naming(name):
                     self._check_sizes(raw)
                     book = openpyxl.load_workbook(raw, read_only=True, data_only=values, keep_links=False)
-                    sheet, others = self._picked(book)
-                    sheet.reset_dimensions()  # what a sheet claims to be, which rows are filled up to
-                    yield sheet, others
+                    with closing(book):
+                        sheet, others = self._picked(book)
+                        sheet.reset_dimensions()  # what a sheet claims to be, which rows are filled up to
+                        yield sheet, others
             except (DataError, MemoryError):
                 raise
             except FAULTS as error:

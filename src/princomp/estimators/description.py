@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -76,6 +76,12 @@ class Loadings:
     marks: tuple[str, ...]  # the same where there is little room: "1", "2"
     axis: str = "Component"  # what the marks count
     groups: int = 1  # that components belong to, those of the first group first
+
+    def in_order(self) -> Self:
+        """Return the same in the order of the marks, which is the model's own: a page may show the most used first."""
+        order = sorted(range(len(self.marks)), key=lambda j: [int(part) for part in self.marks[j].split(".")])
+        names, marks = (tuple(texts[j] for j in order) for texts in (self.components, self.marks))
+        return replace(self, weights=self.weights[order], components=names, marks=marks)
 
 
 @dataclass(frozen=True)
