@@ -64,7 +64,7 @@ def read_images(files: Sequence[File], request: Request) -> Rows:
         with _opened(file) as image:
             pixels = np.asarray(image if image.mode in KEPT else image.convert("RGB" if len(each.shape) == 3 else "L"))
             if _has_more(image):
-                more.append(file.name)
+                more.append(os.path.basename(file.path))
         sink.append(pixels.reshape(1, width))
     rows = sink.finish(request.blocks)
     rows.layout = ImageLayout(seen[0].shape)

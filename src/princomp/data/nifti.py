@@ -197,7 +197,9 @@ def _said(
         slope, inter = header.get_slope_inter()
         with np.errstate(all="ignore"):
             place, affine = int(header["vox_offset"]) or least, np.array(header.get_best_affine(), np.float64)
-    except (HeaderDataError, ValueError, KeyError, TypeError, OverflowError) as error:
+    except KeyError as error:
+        raise DataError(f"{file.name} holds numbers of an unknown kind ({brief(error)}).") from error
+    except (HeaderDataError, ValueError, TypeError, OverflowError) as error:
         raise DataError(f"{file.name} has a damaged header ({brief(error)}).") from error
     if stored.kind not in "fiu" or stored.hasobject:
         raise DataError(f"{file.name} holds {stored}, not real numbers.")
@@ -301,7 +303,6 @@ def write_volumes(file: BinaryIO, layout: VoxelLayout, values: Any, dtype: Any, 
     header["descrip"] = says.encode("ascii", "replace")[:79]
     # Without name and time in it, the same maps give the same file.
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-        header.write_to(packed)
-        packed.write(bytes(4))
+        header.write_to(packed)  # and that no extensions follow
         for row in values:
             packed.write(layout.volume(np.asarray(row, dtype)).tobytes("F"))

@@ -22,7 +22,7 @@ from princomp.data.reading import DataError, File, Request, Spooled, brief, nami
 from princomp.data.rows import Rows
 
 # Bytes of memory for a byte of a part, by how its name begins; the last is for all other XML, kept as objects.
-WEIGHTS = (("xl/sharedStrings", 6), ("xl/worksheets/sheet", 1), ("xl/pivotCache/pivotCacheRecords", 0), ("", 40))
+WEIGHTS = (("xl/sharedStrings", 8), ("xl/worksheets/sheet", 1), ("xl/pivotCache/pivotCacheRecords", 0), ("", 40))
 LINE_BREAKS = str.maketrans({"\r": " ", "\n": " ", "\0": " "})  # so that lines are counted as rows are
 LOOKED_AT = 100  # rows, for formulae
 FAULTS = (zipfile.BadZipFile, ParseError, KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError,
