@@ -4,6 +4,8 @@ Whatever a header claims is compared with the size of the file, and with the mem
 unpacked.
 """
 
+from __future__ import annotations
+
 import gzip
 import io
 import math
@@ -25,6 +27,7 @@ from princomp.data.stored import Sink, require_room
 
 RUN_BYTES = 8 * 2**20  # of volumes, read at a time
 TIGHTEST = 1032  # times smaller than its content no deflated file can be
+PLACE_BYTES = 48  # for a voxel: where it lies, as it is found and kept; and its number, scaled
 MAGIC = {348: (344, b"n+1\0", b"ni1\0"), 540: (4, b"n+2\0", b"ni2\0")}  # by size: where the kind is said, one file, two
 
 
@@ -105,28 +108,28 @@ def read_nifti(files: Sequence[File], request: Request) -> Rows:
     for part in parts[1:]:
         if how := layout.differs(part.shape, part.affine):
             raise DataError(f"{part.file.name} is on another grid than {parts[0].file.name}: {how}. Resample it first.")
-    dtype, n = np.result_type(*(part.dtype for part in parts)), sum(part.count for part in parts)
-    where = _places(layout)
     still = _Still(layout.size) if request.mask is None else None
-    size = n * layout.size * dtype.itemsize
-    if size > request.kept and not any(part.packed for part in parts):
-        rows: Rows = VolumeRows(parts, where, dtype, request.blocks)
-        for part in parts if still else ():
-            for run in part.runs(0, part.count):
-                still.see(run[:, where])  # type: ignore[union-attr]
-    else:
-        if size > request.kept:
-            require_room(size)
-        sink = Sink(layout.size, dtype, request.kept)
-        for part in parts:
-            for run in part.runs(0, part.count):
-                inside = run[:, where]
-                sink.append(inside)
-                if still:
-                    still.see(inside)
-        rows = sink.finish(request.blocks)
-    rows.layout, rows.notes = layout, still.notes(n) if still else ()
+    rows = _rows(parts, layout, request, still)
+    rows.layout, rows.notes = layout, () if still is None else still.notes()
     return _named(rows, parts)
+
+
+def _rows(parts: Sequence[Volumes], layout: VoxelLayout, request: Request, still: _Still | None) -> Rows:
+    """Return all volumes, in memory if they are small; large ones stay where they are, unless they are packed there."""
+    where, dtype = _places(layout), np.result_type(*(part.dtype for part in parts))
+    size = sum(part.count for part in parts) * layout.size * dtype.itemsize
+    stay = size > request.kept and not any(part.packed for part in parts)
+    if size > request.kept and not stay:
+        require_room(size)
+    sink = Sink(layout.size, dtype, request.kept)
+    for part in parts if still or not stay else ():
+        for run in part.runs(0, part.count):
+            inside = run[:, where]
+            if still:
+                still.see(inside)
+            if not stay:
+                sink.append(inside)
+    return VolumeRows(parts, where, dtype, request.blocks) if stay else sink.finish(request.blocks)
 
 
 def _named(rows: Rows, parts: Sequence[Volumes]) -> Rows:
@@ -161,7 +164,7 @@ def located(file: File, request: Request) -> Volumes:
     if needed > file.size * (TIGHTEST if packed else 1):
         has = f"it has {file.size}{' compressed' if packed else ''}"
         raise DataError(f"{file.name} is cut off, or its header wrong: that asks for {needed} bytes, {has}.")
-    request.require(math.prod(found.shape) * (stored.itemsize + 16), f"{file.name}, one volume of it,")
+    request.require(math.prod(found.shape) * (stored.itemsize + PLACE_BYTES), f"{file.name}, one volume of it,")
     return found
 
 
@@ -207,13 +210,8 @@ def _said(
         raise DataError(
             f"{file.name} has a damaged header: it does not say where {'data' if place < least else 'voxels'} are."
         )
-    return (
-        place,
-        shape,
-        stored,
-        (1.0 if slope is None else float(slope), 0.0 if inter is None else float(inter)),
-        affine,
-    )
+    scaling = (1.0 if slope is None else float(slope), 0.0 if inter is None else float(inter))
+    return place, shape, stored, scaling, affine
 
 
 def _layout(part: Volumes, request: Request) -> VoxelLayout:
@@ -244,19 +242,20 @@ class _Still:
     """Finds the voxels that are the same in all volumes."""
 
     def __init__(self, size: int) -> None:
-        self._same, self._first = np.ones(size, bool), np.empty(0)
+        self._same, self._first, self._count = np.ones(size, bool), np.empty(0), 0
 
     def see(self, run: Array) -> None:
         """Take some volumes, (m, voxels)."""
-        if not len(self._first):
+        if not self._count:
             self._first = run[0].copy()
+        self._count += len(run)
         for volume in run:
             self._same &= (volume == self._first) | (np.isnan(volume) & np.isnan(self._first))
 
-    def notes(self, n: int) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """Say how many there are."""
         many = int(np.count_nonzero(self._same))
-        if n < 2 or not many:
+        if self._count < 2 or not many:
             return ()
         return (f"{many} of {len(self._same)} voxels are the same in all volumes, outside of the head most likely: "
                 "a mask leaves them out.",)  # fmt: skip
@@ -297,7 +296,6 @@ def write_volumes(file: BinaryIO, layout: VoxelLayout, values: Any, dtype: Any, 
     header.set_sform(layout.affine, layout.space or 1)
     header.set_qform(layout.affine, layout.space or 1, strip_shears=True)
     header.set_xyzt_units("mm")
-    header["magic"] = b"n+1" if header["sizeof_hdr"] == 348 else header["magic"]
     header["vox_offset"] = int(header["sizeof_hdr"]) + 4
     header["scl_slope"], header["scl_inter"] = 1.0, 0.0
     header["descrip"] = says.encode("ascii", "replace")[:79]

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from princomp._text import count, percent
 from princomp._typing import Array
+from princomp.data.reading import natural
 from princomp.result import Certificate, Status
 
 SAMPLES_LIE = (
@@ -79,7 +80,7 @@ class Loadings:
 
     def in_order(self) -> Self:
         """Return the same in the order of the marks, which is the model's own: a page may show the most used first."""
-        order = sorted(range(len(self.marks)), key=lambda j: [int(part) for part in self.marks[j].split(".")])
+        order = sorted(range(len(self.marks)), key=lambda j: natural(self.marks[j]))
         names, marks = (tuple(texts[j] for j in order) for texts in (self.components, self.marks))
         return replace(self, weights=self.weights[order], components=names, marks=marks)
 
