@@ -11,7 +11,7 @@ from princomp.data.layout import VoxelLayout
 HOT = np.array([[0.72, 0.04, 0.05], [0.93, 0.28, 0.06], [1.0, 0.62, 0.1], [1.0, 0.93, 0.45]])
 COLD = np.array([[0.1, 0.1, 0.62], [0.08, 0.35, 0.85], [0.15, 0.66, 0.97], [0.66, 0.96, 1.0]])
 CLEAR, FULL = 0.05, 0.5  # shares of the limit: a value is not seen below the first, and covers all from the second on
-DARK, LIGHT = 0.18, 0.82  # greys of the image beneath
+DARK, LIGHT = 0.22, 0.82  # greys of the image beneath
 MOST = 0.998  # of the values are within the limit: a few voxels far out do not fade the others
 SCALES = (
     "Slices from above, left on the left, through the largest values. Warm colours are positive weights, cold ones "
