@@ -5,6 +5,7 @@ give the same files. house.svg is drawn by hand. Names of pictures draw these al
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -287,13 +288,13 @@ def write_outlines(figure, path):
     path.write_text("\n".join(x.rstrip() for x in path.read_text().splitlines()) + "\n")
 
 
-def write_pixels(figure, path):
-    """Write a PNG file of 64 colours."""
+def write_pixels(figure, path, colours=64):
+    """Write a PNG file of few colours."""
     from PIL import Image
 
     figure.savefig(path, dpi=120)
     with Image.open(path) as picture:
-        few = picture.convert("RGB").quantize(64, dither=Image.Dither.NONE)
+        few = picture.convert("RGB").quantize(colours, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
 
 
@@ -306,6 +307,7 @@ def main(names):
     import kernel_pictures as kernel
     from certificate_pictures import certificate, floors
     from matplotlib import pyplot as plt
+    from neuroimaging_pictures import maps
     from probabilistic_pictures import how_many, mixture, posterior
     from single_cell_pictures import preparations
 
@@ -314,6 +316,7 @@ def main(names):
     pixels = (kernel.contours, kernel.radial_kernels, kernel.widths, kernel.swiss_roll, kernel.mosaic)
     pixels += (dictionary.atoms, dictionary.from_image, preparations)
     drawings = [(draw, write_outlines, "svg") for draw in outlines] + [(draw, write_pixels, "png") for draw in pixels]
+    drawings += [(maps, partial(write_pixels, colours=200), "png")]
     PICTURES.mkdir(exist_ok=True)
     with plt.rc_context(SETTINGS):
         for draw, write, kind in drawings:

@@ -57,8 +57,10 @@ def _here(args, cwd, stdin):
             "stderr": io.TextIOWrapper(written[1], encoding="utf-8", errors="backslashreplace"),
         }
         stack.enter_context(chdir(Path.cwd() if cwd is None else cwd))
-        started = mock.Mock(__package__="princomp")  # as by python -m princomp
-        stack.enter_context(mock.patch.dict(sys.modules, {"__main__": started}))
+        # As by python -m princomp. Not by mock.patch.dict, which forgets what is imported meanwhile: numba bears no
+        # second import.
+        stack.callback(sys.modules.__setitem__, "__main__", sys.modules["__main__"])
+        sys.modules["__main__"] = mock.Mock(__package__="princomp")
         for name, value in streams.items():
             stack.enter_context(mock.patch.object(sys, name, value))
         stack.callback(signal.signal, signal.SIGTERM, terminated)

@@ -7,7 +7,9 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from princomp import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, plots
+from princomp.data.layout import VoxelLayout
 from princomp.datasets import load_tobamovirus, make_circles
+from princomp.images.slices import slices
 
 pytestmark = pytest.mark.needs("matplotlib")
 
@@ -352,3 +354,55 @@ def test_atoms_of_what_has_none():
         plots.atoms(PCA(2))
     with pytest.raises(TypeError, match="KernelPCA has no components_"):
         plots.atoms(KernelPCA(2).fit(make_circles(30, random_state=0).X))
+
+
+# Maps of voxels
+
+
+def voxels(k=3):
+    rng = np.random.default_rng(0)
+    mask = rng.random((6, 7, 8)) < 0.7
+    layout = VoxelLayout(mask, np.diag([2.0, 3.0, 4.0, 1.0]))
+    return layout, rng.normal(size=(k, layout.size))
+
+
+def test_maps_are_slices_of_each_component_with_a_scale_of_its_own():
+    layout, components = voxels()
+    drawn = plots.maps(components, layout, background=components[0], slices=4)
+    assert drawn.shape == (3, 4)
+    assert [line[0].get_title(loc="left") for line in drawn] == ["component 1", "component 2", "component 3"]
+    for line, component in zip(drawn, components, strict=True):
+        found = slices(layout, component, background=components[0], count=4)
+        for axes, colours, number in zip(line, found.colours, found.numbers, strict=True):
+            assert np.array_equal(axes.images[0].get_array(), colours)
+            assert axes.get_xlabel() == f"z = {4 * number} mm"
+            assert axes.get_aspect() == 1.5
+    scales = [axes for axes in drawn[0, 0].figure.axes if axes not in drawn.ravel()]
+    assert [axes.get_ylim()[1] for axes in scales] == [slices(layout, row).limit for row in components]
+
+
+def test_maps_of_a_model_and_on_a_figure():
+    import matplotlib.pyplot as plt
+
+    layout, components = voxels(20)
+    figure = plt.figure()
+    drawn = plots.maps(PCA(2).fit(components), layout, figure=figure)
+    assert drawn[0, 0].figure is figure
+    assert drawn[1, 0].get_title(loc="left").startswith("component 2 (")
+    assert plots.maps(components[:1], layout, names=["one"], slices=99).shape == (1, 8)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"components": np.ones((2, 5))}, "rows of [0-9]+ voxels, as the layout has, got shape"),
+        ({"components": np.ones(5)}, "rows of [0-9]+ voxels"),
+        ({"background": np.ones(5)}, "background must have [0-9]+ entries"),
+        ({"names": ["one"]}, "names must have 3 entries"),
+    ],
+)
+def test_maps_that_cannot_be_drawn(change, message):
+    layout, components = voxels()
+    given = {"components": components, "layout": layout} | change
+    with pytest.raises(ValueError, match=message):
+        plots.maps(**given)

@@ -15,9 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from princomp._text import percent
 from princomp._typing import Array
 from princomp.images.shades import shades as _shades
+from princomp.images.slices import painted as _painted
+from princomp.images.slices import slices as _slices
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from princomp.data.layout import VoxelLayout
 
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")  # colour-blind safe
@@ -488,6 +492,97 @@ def atoms(
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
     return axes
+
+
+def maps(
+    components: Any,
+    layout: VoxelLayout,
+    *,
+    background: Any = None,
+    names: Sequence[str] | None = None,
+    slices: int = 6,
+    figure: Any = None,
+) -> Array:
+    """Draw components of voxels as slices of a volume, seen from above, in colours over a grey image.
+
+    For each component the slices through its largest values are shown, the front up and left on the left. Warm colours
+    are positive, cold ones negative, on a scale about 0 of each component's own; what is near 0 is transparent.
+
+    Parameters
+    ----------
+    components : (k, p) array-like, or fitted estimator
+        Components as rows; of an estimator its ``components_``.
+    layout : VoxelLayout
+        Where the p voxels lie: ``read("brain.nii.gz", mask="mask.nii.gz").layout``.
+    background : (p,) array-like, optional
+        The grey image beneath, the mean of all volumes for example; by default one grey.
+    names : sequence of str, optional
+        Of the components; by default they are counted.
+    slices : int, default 6
+        How many of each, or if there are fewer all.
+    figure : matplotlib Figure, optional
+        Where to draw; by default a new one.
+
+    Returns
+    -------
+    (k, slices) array of matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp import PCA, plots
+    >>> from princomp.data.layout import VoxelLayout
+    >>> layout = VoxelLayout(np.ones((8, 9, 7), bool), np.diag([3.0, 3.0, 4.0, 1.0]))
+    >>> X = np.random.default_rng(0).normal(size=(20, layout.size))
+    >>> drawn = plots.maps(PCA(2).fit(X), layout, background=X.mean(axis=0), slices=4)
+    >>> drawn.shape
+    (2, 4)
+    """
+    if hasattr(components, "fit"):
+        check_is_fitted(components)
+        names = names or _component_names(components, len(components.components_))
+        components = components.components_
+    rows = np.asarray(components, dtype=np.float64)
+    if rows.ndim != 2 or not len(rows) or rows.shape[1] != layout.size:
+        raise ValueError(f"Components must be rows of {layout.size} voxels, as the layout has, got shape {rows.shape}.")
+    for what, given, length in (("background", background, layout.size), ("names", names, len(rows))):
+        if given is not None and np.shape(given) != (length,):
+            raise ValueError(f"{what} must have {length} entries, got shape {np.shape(given)}.")
+    drawn = [_slices(layout, row, background=background, count=slices) for row in rows]
+    count = len(drawn[0].numbers)
+    tall, wide = drawn[0].colours.shape[1:3]
+    across, along, _ = layout.spacing()
+    if figure is None:
+        size = (1.5 * count + 0.8, (1.5 * (tall * along) / (wide * across) + 0.5) * len(rows))
+        figure = _pyplot().figure(figsize=size, layout="constrained")
+    panels = figure.subplots(len(rows), count + 1, squeeze=False, width_ratios=[1.0] * count + [0.07])
+    for j, (line, each) in enumerate(zip(panels, drawn, strict=True)):
+        for axes, number, image in zip(line, each.numbers, each.colours, strict=False):
+            axes.imshow(image, aspect=along / across, interpolation="nearest")
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_visible(False)
+            axes.set_xlabel(_minus(f"z = {layout.height(number):.0f} mm"), fontsize=7, color="#666666", labelpad=1)
+        line[0].set_title(f"component {j + 1}" if names is None else names[j], loc="left", fontsize=10)
+        _scale_of_maps(figure, line[-1], each.limit)
+    for side, place in (("L", 0.03), ("R", 0.97)):
+        panels[0, 0].text(place, -0.02, side, transform=panels[0, 0].transAxes, ha="center", va="top", fontsize=7)
+    return np.asarray(panels[:, :-1])
+
+
+def _scale_of_maps(figure: Any, axes: Axes, limit: float) -> None:
+    """Draw the colours of `maps`, as they are over a grey in the middle, from minus the limit to that."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, Normalize
+
+    colours = ListedColormap(_painted(np.linspace(-1.0, 1.0, 255), np.full(255, 0.5)))
+    bar = figure.colorbar(ScalarMappable(Normalize(-limit, limit), colours), cax=axes, ticks=[-limit, 0.0, limit])
+    bar.ax.set_yticklabels([_minus(f"{tick:.2g}") for tick in (-limit, 0.0, limit)], fontsize=7)
+    bar.ax.tick_params(length=2)
+    bar.outline.set_visible(False)
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "\u2212")
 
 
 # What pictures share

@@ -22,6 +22,8 @@ from princomp.cli import options as shared
 from princomp.cli.exits import NOT_CONVERGED, USAGE, Failure, reading
 from princomp.cli.folder import Results, results
 from princomp.cli.interrupts import held_back
+from princomp.cli.maps import FILES as MAPS
+from princomp.cli.maps import are_volumes, mean_image, write_maps
 from princomp.cli.methods import Method, methods
 from princomp.cli.show import Log, component_table, tell
 from princomp.cli.tables import sample_column, write_table
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 FILES = [
     "config.toml",
     "loadings.csv",
+    *MAPS,
     "model.princomp",
     "report.html",
     "results.h5ad",
@@ -43,7 +46,7 @@ FILES = [
 ]
 Options = dict[str, Any]  # by name
 COLOURS = 12  # a text column with more values than this colours nothing
-EXTRAS = {"pyarrow": "io", "jinja2": "report"}
+EXTRAS = {"pyarrow": "io", "jinja2": "report", "matplotlib": "plot"}
 
 
 def _with_methods(command: Callable[..., None]) -> Callable[..., None]:
@@ -111,9 +114,9 @@ def _one_option(by_method: dict[str, click.Option]) -> click.Option:
 def fit(ctx: click.Context, /, **options: Any) -> None:
     """Fit DATA and write model, loadings, scores, summary and report.
 
-    DATA is a .csv(.gz), .tsv, .parquet, .npy, .npz, .mtx, .h5, .zarr or .h5ad file, a quoted glob of such files, or -
-    for a CSV on standard input; file.h5::name picks one array of several. Text columns are left out, with a note;
-    --label and --index give them a use.
+    DATA is a .csv(.gz), .tsv, .parquet, .xlsx, .npy, .npz, .mtx, .h5, .zarr, .h5ad or .nii(.gz) file, a quoted glob of
+    such files, a folder of images, or - for a CSV on standard input; file.h5::name picks one array of several. Text
+    columns are left out, with a note; --label and --index give them a use.
     """
     method = methods()[options["method"]]
     parameters = _parameters(ctx, method, options)
@@ -194,6 +197,8 @@ def _run(
 
     begin = time.perf_counter()
     rows = _read(options, log)
+    if are_volumes(rows):
+        require_extras("matplotlib")
     with reading(options["data"]):
         sides = (rows,) if method.sides is None else method.sides(rows, options)
     read_in = time.perf_counter()
@@ -283,6 +288,8 @@ def _write(
     hidden = ("config", "force", "dry_run", "as_json")
     used = {name: value for name, value in options.items() if name not in hidden and value != ()}
     place.path("config.toml").write_text(shared.as_toml(used), encoding="utf-8")
+    background = mean_image(rows)
+    write_maps(place, rows, found, background)
     if options["report"]:
         label = options["label"] or None
         if label is None and scores.groups is None:  # the first text column with few values colours the points
@@ -298,6 +305,7 @@ def _write(
             notes=notes,
             source=options["data"],
             image_shape=shared.as_shape(options["image_shape"]),
+            background=background,
         )
 
 

@@ -145,6 +145,8 @@ def reading_options(command: Any) -> Any:
         click.option("--mask-var", metavar="COLUMN", help="Of .h5ad: column of var, true for the genes to keep."),
         click.option("--normalize", type=Total(), help="Of .h5ad: total of each cell, such as 1e4, or median."),
         click.option("--log1p", is_flag=True, default=None, help="Of .h5ad: take log(1 + x), after --normalize."),
+        click.option("--sheet", metavar="NAME", help="Sheet of an .xlsx file. [default: the first]"),
+        click.option("--mask", metavar="FILE", help="NIfTI image: voxels where it is not 0 are the features."),
     )
     for option in reversed(options):
         command = option(command)
@@ -153,10 +155,10 @@ def reading_options(command: Any) -> Any:
 
 def as_read(options: dict[str, Any]) -> dict[str, Any]:
     """Return what `princomp.read` is given of a command's options."""
-    names = ("label", "index", "decimal", "delimiter", "header", "layer", "mask_var", "log1p", "memory_limit")
+    names = ("label", "index", "decimal", "delimiter", "header", "layer", "mask_var", "log1p", "sheet", "mask")
     total = options["normalize"]
     changed = {"drop": list(options["drop"]), "normalize": True if total == "median" else total}
-    return {name: options[name] for name in names} | changed
+    return {name: options[name] for name in (*names, "memory_limit")} | changed
 
 
 memory_option = click.option("--memory-limit", type=Size(), help="Do not plan for more than this, for example 2G.")

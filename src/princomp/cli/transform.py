@@ -12,6 +12,7 @@ from princomp._atomic import atomic_file
 from princomp._text import listed, printable
 from princomp.cli.exits import OUTPUT, Failure, reading, writing
 from princomp.cli.fit import limits, require_extras, score_columns
+from princomp.cli.maps import check_voxels, mask_beside
 from princomp.cli.options import as_read, force_option, memory_option, quiet_option, raw_option, reading_options
 from princomp.cli.show import Log
 from princomp.cli.tables import write_table
@@ -58,7 +59,9 @@ def transform(model: str, data: str, output: str, quiet: bool, force: bool, **op
         with reading(model):
             estimator = load(model)
         with reading(data):
-            rows = read(data, **as_read(options))
+            given = as_read(options)
+            rows = read(data, **given | {"mask": mask_beside(model, data, given["mask"])})
+            check_voxels(model, rows)
             for note in rows.notes:
                 log.note(note)
             scores = describe_scores(estimator, *_sides(estimator, rows, log))

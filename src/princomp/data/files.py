@@ -18,10 +18,13 @@ from princomp.data.budget import available_bytes
 from princomp.data.delimited import read_delimited
 from princomp.data.h5ad import read_h5ad
 from princomp.data.hdf5 import read_hdf5
+from princomp.data.images import KINDS, SVG, images_in, read_images
 from princomp.data.matrix_market import read_mtx
+from princomp.data.nifti import read_nifti
 from princomp.data.parquet import read_parquet
 from princomp.data.reading import DataError, File, Folder, Request, Spooled
 from princomp.data.rows import BLOCK_BYTES, Rows
+from princomp.data.spreadsheets import read_xlsx
 from princomp.data.zarr import read_zarr
 
 FORMATS: dict[str, Callable[..., Rows]] = {
@@ -41,17 +44,24 @@ FORMATS: dict[str, Callable[..., Rows]] = {
     ".hdf5": read_hdf5,
     ".zarr": read_zarr,
     ".zarr.zip": read_zarr,
+    ".xlsx": read_xlsx,
+    ".nii": read_nifti,
+    ".nii.gz": read_nifti,
+    **dict.fromkeys(KINDS, read_images),
 }
 FOLDERS = (".zarr",)  # these are folders, not files
 DELIMITED = (".csv", ".tsv", ".txt")
-TABLES = (*DELIMITED, ".parquet")  # these have named columns
+TABLES = (*DELIMITED, ".parquet", ".xlsx")  # these have named columns
 MEMBERS = (".npz", ".h5", ".hdf5", ".zarr", ".zarr.zip")  # these may hold several arrays: ``file.npz::name`` picks one
 # Options that some kinds of file alone understand: options, kinds, and what is said of a file of another kind.
 FOR_SOME = (
     (("label",), (*TABLES, ".h5ad"), "has no named columns"),
     (("drop", "index"), TABLES, "is no table"),
-    (("decimal", "delimiter", "header"), DELIMITED, "is not delimited text"),
     (("layer", "mask_var", "normalize", "log1p"), (".h5ad",), "holds no AnnData"),
+    (("decimal", "delimiter"), DELIMITED, "is not delimited text"),
+    (("header",), (*DELIMITED, ".xlsx"), "has no line of names"),
+    (("sheet",), (".xlsx",), "has no sheets"),
+    (("mask",), (".nii",), "has no voxels"),
 )
 
 
@@ -68,6 +78,8 @@ def read(
     mask_var: str | None = None,
     normalize: float | bool | None = None,
     log1p: bool | None = None,
+    sheet: str | None = None,
+    mask: str | PathLike[str] | None = None,
     block_rows: int | None = None,
     block_bytes: int = BLOCK_BYTES,
     memory_limit: int | None = None,
@@ -87,6 +99,9 @@ def read(
     ``.h5ad``                              AnnData: X or a layer, sparse or dense; cells are rows, genes are columns
     ``.h5``, ``.hdf5``                     HDF5: the only matrix in it; ``file.h5::group/name`` picks
     ``.zarr`` (a folder), ``.zarr.zip``    Zarr, formats 2 and 3: the same
+    ``.xlsx``                              a sheet of it, as a table
+    ``.nii``, ``.nii.gz``                  NIfTI: a row for each volume, a column for each voxel (of a mask)
+    ``.png``, ``.jpg``, ``.tif`` ...       a row of pixels, with the others of a pattern or folder
     =====================================  ======================================================================
 
     Columns of text are no features: they are found in ``labels``, and a sentence in ``notes`` says so. Data up to
@@ -96,8 +111,8 @@ def read(
     Parameters
     ----------
     path : str, path or binary file
-        A file; a pattern such as ``"part-*.csv"``, for files of one kind one after the other, sorted by name; or
-        ``"-"``, or an open binary file, for a CSV that comes from there.
+        A file; a pattern such as ``"part-*.csv"``, for files of one kind one after the other, sorted by name; a
+        folder, for all images in it; or ``"-"``, or an open binary file, for a CSV that comes from there.
     label : str or list of str, optional
         Columns of a table to keep as labels, though they may hold numbers.
     index : str, optional
@@ -110,7 +125,8 @@ def read(
     delimiter : str, optional
         The character between the cells of delimited text; by default found from its first lines.
     header : bool, optional
-        Whether the first line of delimited text names the columns; by default, unless it holds numbers only.
+        Whether the first line of delimited text, or row of a sheet, names the columns; by default, unless it holds
+        numbers only.
     layer : str, optional
         The layer of an AnnData file to read in place of X; ``"raw"``, if no layer is called so, its ``raw``.
     mask_var : str, optional
@@ -120,6 +136,10 @@ def read(
         Divide each cell of an AnnData file so that its total is this; True: the median of the totals above 0.
     log1p : bool, optional
         Take log(1 + x) of an AnnData file, after ``normalize``.
+    sheet : str, optional
+        Which sheet of an ``.xlsx`` file; by default the first.
+    mask : str or path, optional
+        A NIfTI image of the same grid: voxels where it is not 0 are the features. By default all are.
     block_rows : int, optional
         Rows per block; by default as many as fit ``block_bytes``.
     block_bytes : int, default 32 MiB
@@ -130,7 +150,8 @@ def read(
     Returns
     -------
     Rows
-        The data. Besides ``names``, a table brings ``sample_names``, ``labels`` and ``notes``.
+        The data. Besides ``names``, a table brings ``sample_names``, ``labels`` and ``notes``; of images and volumes
+        ``layout`` says where columns lie.
 
     Raises
     ------
@@ -161,7 +182,10 @@ def read(
         raise ValueError(f"drop names {listed(sorted(map(str, both)))}, which label or index asks for.")
     blocks = {"block_rows": block_rows, "block_bytes": block_bytes}
     counts = (layer, mask_var, _total(normalize), log1p or None)
-    request = Request(labels, index, dropped, decimal, delimiter, header, blocks, limit, None, *counts)
+    inside = None if mask is None else os.fsdecode(mask)
+    request = Request(
+        labels, index, dropped, decimal, delimiter, header, blocks, limit, None, *counts, mask=inside, sheet=sheet
+    )
     stream = sys.stdin.buffer if path == "-" else path
     if isinstance(stream, str | PathLike):
         return _read_files(os.fsdecode(stream), request)
@@ -195,11 +219,12 @@ def _check_layout(decimal: str | None, delimiter: str | None, header: bool | Non
 
 def _read_files(path: str, request: Request) -> Rows:
     path, member = _member(path)
-    paths = _matches(path)
+    folder = os.path.isdir(path) and not path.lower().rstrip("/").endswith(tuple(FORMATS))
+    paths, notes = images_in(path) if folder else (_matches(path), ())
     kinds = [_kind(each) for each in paths]
     files = [Folder(each) if kind in FOLDERS else File(each) for each, kind in zip(paths, kinds)]
     for file, kind in zip(files, kinds):
-        if kind.removesuffix(".gz") != kinds[0].removesuffix(".gz"):
+        if _group(kind) != _group(kinds[0]):
             raise DataError(f"{file.name} is not a {kinds[0]} file as {files[0].name} is: files must be of one kind.")
     for options, takers, lacks in FOR_SOME:
         asked = any(getattr(request, option) not in (None, ()) for option in options)
@@ -207,7 +232,14 @@ def _read_files(path: str, request: Request) -> Rows:
             *others, last = options
             are = f"{', '.join(others)} and {last} are" if others else f"{last} is"
             raise DataError(f"{files[0].name} {lacks}: {are} for {', '.join(takers)}.")
-    return FORMATS[kinds[0]](files, request if member is None else replace(request, member=member))
+    rows = FORMATS[kinds[0]](files, request if member is None else replace(request, member=member))
+    rows.notes = (*notes, *rows.notes)
+    return rows
+
+
+def _group(kind: str) -> str:
+    """Return what files must have in common to be read one after the other."""
+    return "image" if kind in KINDS else kind.removesuffix(".gz")
 
 
 def _member(path: str) -> tuple[str, str | None]:
@@ -232,6 +264,8 @@ def _kind(path: str) -> str:
     for kind in FORMATS:
         if lower.endswith(kind):
             return kind
+    if lower.endswith((".svg", ".svgz")):
+        raise DataError(f"{shown(path, None)} {SVG}")
     if os.path.lexists(path) and not os.path.isdir(path):
         raise DataError(f"{shown(path, None)} is of no kind that can be read: {', '.join(FORMATS)}.")
     File(path)  # says what is wrong: missing, or a folder

@@ -1,6 +1,7 @@
 """What all readers of files share: the request, errors that name the file, and files that must stay as they are."""
 
 import os
+import re
 import stat
 import tempfile
 import zlib
@@ -39,6 +40,8 @@ class Request:
     mask_var: str | None = None  # the column of var that says which genes are kept
     normalize: float | None = None  # the total of each cell; True for their median
     log1p: bool | None = None
+    mask: str | None = None  # the file that says which voxels are features
+    sheet: str | None = None  # of a spreadsheet
 
     @property
     def kept(self) -> int:
@@ -165,6 +168,15 @@ def naming(name: str) -> Iterator[None]:
         raise DataError(f"{name} is cut off: it ends before its data do.") from error
     except (zlib.error, OSError) as error:
         raise DataError(f"{name} cannot be read ({getattr(error, 'strerror', None) or brief(error)}).") from error
+
+
+def natural(path: str) -> list[tuple[int, str]]:
+    """Return what sorts names by the numbers in them: frame2 before frame10.
+
+    >>> sorted(["frame10.png", "frame2.png"], key=natural)
+    ['frame2.png', 'frame10.png']
+    """
+    return [(int(part), "") if i % 2 else (-1, part) for i, part in enumerate(re.split(r"([0-9]+)", path))]
 
 
 def brief(error: Exception) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from princomp._threads import ordered_map
 from princomp._typing import Array
+from princomp.data.layout import Layout
 from princomp.data.outputs import Outputs, Together
 
 # Large enough that Python's cost per block vanishes, small enough that several fit in memory at once.
@@ -94,6 +95,8 @@ class Rows(ABC):
         Text that came with the rows, by column name; not part of the matrix.
     notes : tuple of str
         Sentences to show the user: what was left out, or taken in another way than expected.
+    layout : ImageLayout, VoxelLayout or None
+        Where the columns lie, if they are pixels or voxels.
     sparse : bool
         Whether blocks are CSR arrays.
     local : bool
@@ -112,6 +115,7 @@ class Rows(ABC):
     sample_names: tuple[str, ...] | None = None
     labels: Mapping[str, Array] = MappingProxyType({})
     notes: tuple[str, ...] = ()
+    layout: Layout | None = None
     sparse: bool = False
     local: bool = True
     pass_seconds: float = 0.0

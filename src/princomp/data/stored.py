@@ -110,24 +110,28 @@ class FileRows(Rows):
         return MemoryRows(self.map(itself, width=self.shape[1], dtype=dtype), **blocks)
 
 
+def require_room(size: int) -> None:
+    """Raise OSError if so many bytes more would fill the disk of temporary files."""
+    folder = spill_folder()
+    disk = shutil.disk_usage(folder)
+    if disk.free - size < SPARE_SHARE * disk.total:
+        raise OSError(
+            errno.ENOSPC,
+            f"{shown(folder, None)} has too little room for a temporary file: set TMPDIR to a folder on a larger disk",
+        )
+
+
 class Spill:
     """A temporary file without a name: the system takes it away with the last one who holds it, whatever happens."""
 
     name = "the temporary file"
 
     def __init__(self) -> None:
-        self._folder = spill_folder()
-        self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115  closed with us
+        self._file = tempfile.TemporaryFile(dir=spill_folder(), buffering=0)  # noqa: SIM115  closed with us
 
     def write(self, rows: Array) -> None:
         """Append rows; raise OSError before the disk is full."""
-        disk = shutil.disk_usage(self._folder)
-        if disk.free - rows.nbytes < SPARE_SHARE * disk.total:
-            raise OSError(
-                errno.ENOSPC,
-                f"{shown(self._folder, None)} has too little room for a temporary file: set TMPDIR to a folder on a "
-                "larger disk",
-            )
+        require_room(rows.nbytes)
         left = memoryview(rows.reshape(-1).view(np.uint8).data)
         while len(left):
             left = left[self._file.write(left) :]

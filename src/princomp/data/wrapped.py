@@ -59,7 +59,7 @@ def columns(rows: Rows, names: Sequence[str]) -> Rows:
         raise ValueError(f"These columns are needed but missing: {listed(missing)}{why}.")
     place = {name: j for j, name in enumerate(rows.names)}
     some = Wrapped(rows, _columns, np.array([place[name] for name in names], dtype=np.intp))
-    some.names, some.shape = names, (rows.shape[0], len(names))
+    some.names, some.shape, some.layout = names, (rows.shape[0], len(names)), None
     return some
 
 
@@ -129,7 +129,7 @@ class _Mapped(Wrapped):
     def __init__(self, rows: Rows, fn: Callable[..., Array], how: tuple[Any, ...], width: int) -> None:
         super().__init__(rows, _whole, fn, how)
         self.shape = (rows.shape[0], width)
-        self.dtype, self.sparse, self.names = np.dtype(np.float64), False, None
+        self.dtype, self.sparse, self.names, self.layout = np.dtype(np.float64), False, None, None
 
     def reduce(self, fn: Callable[..., Any], *state: Any, combine: Callable[[Any, Any], Any] = add, **how: Any) -> Any:
         """Return the sum of ``fn`` over pieces (see `Rows.reduce`)."""

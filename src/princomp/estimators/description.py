@@ -9,13 +9,14 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from princomp._text import count, percent
 from princomp._typing import Array
+from princomp.data.reading import natural
 from princomp.result import Certificate, Status
 
 SAMPLES_LIE = (
@@ -76,6 +77,12 @@ class Loadings:
     marks: tuple[str, ...]  # the same where there is little room: "1", "2"
     axis: str = "Component"  # what the marks count
     groups: int = 1  # that components belong to, those of the first group first
+
+    def in_order(self) -> Self:
+        """Return the same in the order of the marks, which is the model's own: a page may show the most used first."""
+        order = sorted(range(len(self.marks)), key=lambda j: natural(self.marks[j]))
+        names, marks = (tuple(texts[j] for j in order) for texts in (self.components, self.marks))
+        return replace(self, weights=self.weights[order], components=names, marks=marks)
 
 
 @dataclass(frozen=True)

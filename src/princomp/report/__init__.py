@@ -29,6 +29,7 @@ def write(
     notes: Sequence[str] = (),
     source: Any = None,
     image_shape: tuple[int, ...] | None = None,
+    background: Any = None,
 ) -> Path:
     """Write a report on a fitted estimator: variances, scores, loadings, certificate.
 
@@ -63,7 +64,9 @@ def write(
         Where the data come from.
     image_shape : (int, int) or (int, int, 3), optional
         Where samples are images: their height and width, and 3 if they have colours. Components, or atoms, are then
-        drawn as images.
+        drawn as images. Of images and volumes that `princomp.read` has read this is known.
+    background : (p,) array-like, optional
+        Of volumes: the grey image over which components are drawn, the mean of all for example.
 
     Returns
     -------
@@ -98,6 +101,7 @@ def write(
         notes=notes,
         source=source,
         image_shape=image_shape,
+        background=background,
     )
     page = render(content).encode()
     with atomic_file(path) as file:

@@ -18,9 +18,13 @@ import numpy as np
 from princomp._text import count
 from princomp._typing import Array
 from princomp._version import __version__
+from princomp.data.layout import ImageLayout, Layout
+from princomp.data.rows import Rows
 from princomp.estimators import description
 from princomp.estimators.description import Description, Groups, Parameter, Scores, Table, describe, describe_scores
 from princomp.images.shades import SCALES, shades
+from princomp.images.slices import SCALES as MAPS_TEXT
+from princomp.images.slices import slices
 
 # These bound the size of the page, whatever the size of the data.
 ROWS = 100  # of a chart, and of its table
@@ -33,6 +37,7 @@ FEATURES = 60  # in the heat map
 ATOMS = 400  # side by side
 PLACES = 1000  # of a line over features
 NUMBERS = 300_000  # of all atoms together
+MAPS = 20  # of voxels
 CATEGORIES = 12  # with a colour of their own
 LONGEST_SAMPLE = 40  # characters of a sample's name
 LONGEST = 120  # of any other
@@ -163,6 +168,7 @@ def collect(
     notes: Sequence[str] = (),
     source: Any = None,
     image_shape: tuple[int, ...] | None = None,
+    background: Any = None,
 ) -> Content:
     r"""Return what a report on the estimator and X shows; parameters as in `princomp.report.write`.
 
@@ -187,7 +193,11 @@ def collect(
         sentences = tuple(shown(sentence, 1000) for sentence in said.assurance)
         certificate = Certificate(said.certificate.holds, said.open_ended, shown(said.verdict, 1000), sentences)
     drawn = _scores(found, sample_names, labels, label_name)
-    sections = [drawn if part == "scores" else _cut(part, image_shape) for part in said.sections]
+    layout = X.layout if isinstance(X, Rows) and image_shape is None else None
+    sections = [
+        drawn if part == "scores" else _placed(part, layout, background) or _cut(part, image_shape)
+        for part in said.sections
+    ]
     return Content(
         title=shown(title, 200),
         method=said.model,
@@ -233,6 +243,42 @@ def _versions() -> tuple[tuple[str, str], ...]:
 
 
 # Numbers
+
+
+def _placed(part: Table | description.Loadings, layout: Layout | None, background: Any) -> Atoms | None:
+    """Return weights of pixels or voxels as pictures, if they are that."""
+    if layout is None or isinstance(part, Table) or part.weights.shape[1] != layout.size:
+        return None
+    k = min(len(part.weights), MAPS)
+    if isinstance(layout, ImageLayout):
+        weights = np.asarray(part.weights[:ATOMS]).reshape(-1, *layout.shape)
+        step = max(1, math.ceil(math.sqrt(weights.size / NUMBERS)))
+        fewer = weights[:, ::step, ::step]
+        thinned = f" Of rows and columns of pixels, one of {step} is drawn." if step > 1 else ""
+        small = replace(part, weights=fewer.reshape(len(fewer), -1), text=part.text + thinned)
+        return replace(_atoms(small, fewer.shape[1:]), left_out=len(part.weights) - len(fewer))
+    seen = [slices(layout, row, background=background, count=4).colours for row in part.weights[:k]]
+    tiles = np.array([_two_by_two(colours) for colours in seen])
+    step = max(1, math.ceil(math.sqrt(tiles.size / (2 * NUMBERS))))
+    levels = np.round(255 * tiles[:, ::step, ::step]).astype(np.uint8)
+    return Atoms(
+        part.name,
+        part.title,
+        f"{part.text} {MAPS_TEXT}",
+        levels.reshape(k, -1),
+        levels.shape[1:],
+        (),
+        part.components[:k],
+        part.marks[:k],
+        part.axis,
+        len(part.weights) - k,
+    )
+
+
+def _two_by_two(images: Array) -> Array:
+    """Return up to four images, (count, height, width, 3), as one, with white where there are fewer."""
+    four = np.concatenate([images, np.ones((4 - len(images), *images.shape[1:]))]) if len(images) < 4 else images
+    return np.vstack([np.hstack(list(four[:2])), np.hstack(list(four[2:]))])
 
 
 def _cut(part: Table | description.Loadings, image_shape: tuple[int, ...] | None) -> Table | Loadings | Atoms:

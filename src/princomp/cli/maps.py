@@ -1,0 +1,85 @@
+"""Components of voxels as maps: NIfTI files and a picture, written by a fit; and the mask that a transform takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from princomp._version import __version__
+from princomp.cli.folder import Results
+
+if TYPE_CHECKING:
+    from princomp.estimators.description import Description
+
+MASK, MAPS, PICTURE = FILES = ("mask.nii.gz", "maps.nii.gz", "maps.png")
+DRAWN = 20  # of more components, the first ones
+
+
+def are_volumes(rows: Any) -> bool:
+    """Tell whether columns are voxels."""
+    from princomp.data.layout import VoxelLayout
+
+    return isinstance(rows.layout, VoxelLayout)
+
+
+def mean_image(rows: Any) -> Any:
+    """Return the mean of all volumes, (voxels,); None if rows are no volumes."""
+    return rows.reduce(_sum) / rows.shape[0] if are_volumes(rows) else None
+
+
+def _sum(block: Any, rows: slice) -> Any:
+    return block.sum(axis=0, dtype="f8")
+
+
+def write_maps(place: Results, rows: Any, found: Description, background: Any) -> None:
+    """Write mask, maps and their picture, if rows are volumes; a method without weights of voxels has no maps."""
+    import numpy as np
+
+    from princomp.data.nifti import write_volumes
+    from princomp.estimators.description import Loadings
+
+    if not are_volumes(rows):
+        return
+    layout, says = rows.layout, f"princomp {__version__}"
+    with place.path(MASK).open("wb") as file:
+        write_volumes(file, layout, np.ones((1, layout.size)), np.uint8, f"{says}: voxels of a fit")
+    weights = [part for part in found.sections if isinstance(part, Loadings) and part.weights.shape[1] == layout.size]
+    if not weights:
+        return
+    ordered = weights[0].in_order()
+    with place.path(MAPS).open("wb") as file:
+        write_volumes(file, layout, ordered.weights, np.float32, f"{says}: components of {found.model}")
+    _draw(place.path(PICTURE), layout, ordered, background)
+
+
+def _draw(path: Path, layout: Any, found: Any, background: Any) -> None:
+    import matplotlib
+
+    from princomp import plots
+
+    matplotlib.use("Agg")  # no window, whatever the settings are
+    from matplotlib import pyplot
+
+    axes = plots.maps(found.weights[:DRAWN], layout, background=background, names=found.components[:DRAWN])
+    axes[0, 0].figure.savefig(path, dpi=150)
+    pyplot.close(axes[0, 0].figure)
+
+
+def mask_beside(model: str, data: str, mask: str | None) -> str | None:
+    """Return the mask that a fit left beside its model, if volumes are read and no other one is given."""
+    beside = Path(model).with_name(MASK)
+    return str(beside) if mask is None and data.lower().endswith((".nii", ".nii.gz")) and beside.exists() else mask
+
+
+def check_voxels(model: str, rows: Any) -> None:
+    """Raise DataError if volumes are read with other voxels than those of the fit, which may be just as many."""
+    from princomp import read
+    from princomp.data import DataError
+
+    beside = Path(model).with_name(MASK)
+    if not are_volumes(rows) or not beside.exists():
+        return
+    fitted, layout = read(beside, mask=beside).layout, rows.layout
+    how = fitted.differs(layout.mask.shape, layout.affine)  # type: ignore[union-attr]
+    if how or (fitted.mask != layout.mask).any():  # type: ignore[union-attr]
+        raise DataError(f"The model was fitted to other voxels, those of {beside}: {how or 'the mask is another one'}.")

@@ -1,0 +1,191 @@
+"""`princomp fit` of volumes and images: maps, their picture, the report, and the transform of another scan."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from princomp import load, read
+from princomp.report.collect import Atoms, collect
+from running import princomp
+
+pytestmark = pytest.mark.needs("nibabel", "matplotlib", "pyarrow", "jinja2", "pillow")
+
+FILES = ["config.toml", "maps.nii.gz", "maps.png", "mask.nii.gz", "model.princomp", "report.html", "summary.json"]
+SHAPE = (10, 12, 8)
+AFFINE = np.array([[-3.0, 0, 0, 15], [0, 3, 0, -18], [0, 0, 4, -16], [0, 0, 0, 1]])
+
+
+def save(path, data, affine=AFFINE):
+    import nibabel as nib
+
+    nib.save(nib.Nifti1Image(data, affine), path)
+
+
+@pytest.fixture(scope="module")
+def brain(tmp_path_factory):
+    """A folder with brain.nii.gz, two networks over an image, and its mask.nii.gz."""
+    folder = tmp_path_factory.mktemp("brain")
+    rng = np.random.default_rng(0)
+    x, y, z = np.meshgrid(*(np.linspace(-1, 1, side) for side in SHAPE), indexing="ij")
+    mask = x**2 + y**2 + z**2 < 1
+    networks = [(np.abs(x) > 0.4) & (y > 0.2), (y < -0.3) & (z > 0)]
+    time = np.arange(40)
+    X = 100 * (2 + x)[..., None] + rng.normal(size=(*SHAPE, 40))
+    for i, network in enumerate(networks):
+        X += 9 * network[..., None] * np.sin(time / (2 + i)) / (1 + i)
+    save(folder / "brain.nii.gz", (X * mask[..., None]).astype("f4"))
+    save(folder / "mask.nii.gz", mask.astype("u1"))
+    return folder, mask, [network & mask for network in networks]
+
+
+@pytest.mark.parametrize(
+    ("words", "more"),
+    [
+        (("-k", 2), ["loadings.csv", "scores.csv"]),
+        (("--method", "sparse", "--nonzeros", 60, "-k", 2), ["loadings.csv", "scores.csv"]),
+        (("--method", "dictionary", "-k", 3, "--nonzeros", 1), ["atoms.csv", "codes.csv"]),
+        (("--method", "mixture", "--groups", 2, "-k", 1), ["loadings.csv", "scores.csv"]),
+    ],
+    ids=lambda words: str(words[1]),
+)
+def test_every_method_with_weights_of_voxels_writes_maps(brain, tmp_path, words, more):
+    import nibabel as nib
+    from PIL import Image
+
+    folder, mask, _ = brain
+    done = princomp("fit", "brain.nii.gz", "--mask", "mask.nii.gz", *words, "-o", tmp_path / "out", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "out"
+    assert sorted(path.name for path in out.iterdir()) == sorted([*FILES, *more])
+    components = load(out / "model.princomp").components_.reshape(-1, mask.sum())
+    maps = nib.load(out / "maps.nii.gz")
+    assert maps.shape == (*SHAPE, len(components))
+    assert np.array_equal(maps.affine, AFFINE)
+    assert np.array_equal(maps.get_fdata()[mask].T, components.astype(np.float32))  # in the model's own order
+    assert not maps.get_fdata()[~mask].any()
+    assert np.array_equal(np.asarray(nib.load(out / "mask.nii.gz").dataobj), mask)
+    with Image.open(out / "maps.png") as picture:
+        assert min(picture.size) > 300
+    assert {"maps.nii.gz", "maps.png", "mask.nii.gz"} <= set(json.loads((out / "summary.json").read_text())["files"])
+
+
+def test_maps_show_the_networks(brain, tmp_path):
+    import nibabel as nib
+
+    folder, mask, networks = brain
+    words = ("--method", "sparse", "--nonzeros", int(networks[0].sum()), "-k", 1, "--no-report")
+    princomp("fit", "brain.nii.gz", "--mask", "mask.nii.gz", *words, "-o", tmp_path / "out", cwd=folder)
+    assert np.array_equal(nib.load(tmp_path / "out" / "maps.nii.gz").get_fdata() != 0, networks[0])
+    assert mask.sum() > networks[0].sum()
+
+
+def test_a_method_without_weights_of_voxels_has_no_maps(brain, tmp_path):
+    folder, _, _ = brain
+    words = ("--mask", "mask.nii.gz", "--method", "kernel", "-k", 2, "-o", tmp_path / "out")
+    assert princomp("fit", "brain.nii.gz", *words, cwd=folder).returncode == 0
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert "mask.nii.gz" in names
+    assert names.isdisjoint({"maps.nii.gz", "maps.png"})
+
+
+def test_other_data_have_no_maps(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(20, 4)))
+    assert princomp("fit", "x.npy", "-k", 2, "--no-report", cwd=tmp_path).returncode == 0
+    assert not [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith("ma")]
+
+
+def test_without_matplotlib_the_line_is_said_before_the_work(brain, tmp_path, monkeypatch):
+    import importlib.util
+
+    folder, _, _ = brain
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else found(name))
+    done = princomp("fit", "brain.nii.gz", "--mask", "mask.nii.gz", "-o", tmp_path / "out", cwd=folder)
+    assert done.returncode == 2
+    assert 'matplotlib must be installed for this: pip install "princomp[plot]"' in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+# --- the same model on another scan ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fitted(brain):
+    folder, mask, networks = brain
+    done = princomp("fit", "brain.nii.gz", "--mask", "mask.nii.gz", "-k", 2, "--no-report", "-o", "fit", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder, mask, networks
+
+
+def test_transform_takes_the_mask_of_the_fit(fitted):
+    folder, _, _ = fitted
+    done = princomp("transform", "fit/model.princomp", "brain.nii.gz", "-q", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    printed = np.array([row[1:] for row in list(csv.reader(done.stdout.splitlines()))[1:]], float)
+    with (folder / "fit" / "scores.csv").open() as file:
+        there = np.array([row[1:] for row in list(csv.reader(file))[1:]], float)
+    np.testing.assert_allclose(printed, there, rtol=1e-5)
+    given = princomp("transform", "fit/model.princomp", "brain.nii.gz", "--mask", "mask.nii.gz", "-q", cwd=folder)
+    assert given.stdout == done.stdout
+
+
+def test_transform_refuses_another_grid_and_another_mask(fitted):
+    folder, mask, _ = fitted
+    save(folder / "moved.nii.gz", np.ones((*SHAPE, 3), "f4"), AFFINE + np.eye(4, k=3))
+    done = princomp("transform", "fit/model.princomp", "moved.nii.gz", cwd=folder)
+    assert done.returncode == 3
+    assert "is on another grid than moved.nii.gz: its voxels lie elsewhere" in " ".join(done.stderr.split())
+    save(folder / "other.nii.gz", np.roll(mask, 1, axis=2).astype("u1"))  # as many voxels
+    done = princomp("transform", "fit/model.princomp", "brain.nii.gz", "--mask", "other.nii.gz", cwd=folder)
+    assert done.returncode == 3
+    assert "fitted to other voxels, those of fit/mask.nii.gz: the mask is another one" in " ".join(done.stderr.split())
+
+
+def test_a_mask_that_does_not_fit_is_code_3_and_leaves_nothing(brain, tmp_path):
+    folder, _, _ = brain
+    save(tmp_path / "mask.nii.gz", np.ones((3, 3, 3), "u1"))
+    done = princomp("fit", "brain.nii.gz", "--mask", tmp_path / "mask.nii.gz", "-o", tmp_path / "out", cwd=folder)
+    assert done.returncode == 3
+    assert "is on another grid than brain.nii.gz: 3 x 3 x 3 voxels, not 10 x 12 x 8" in " ".join(done.stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
+# --- the report -----------------------------------------------------------------------------------
+
+
+def test_the_report_draws_maps_over_the_mean(brain):
+    from princomp import PCA
+
+    folder, mask, _ = brain
+    rows = read(folder / "brain.nii.gz", mask=folder / "mask.nii.gz")
+    model = PCA(3).fit(rows)
+    drawn = collect(model, rows, background=model.mean_).section("loadings")
+    assert isinstance(drawn, Atoms)
+    assert drawn.shape == (20, 16, 3)  # four slices, as large as the mask
+    assert (drawn.values.shape, drawn.values.dtype, drawn.left_out) == ((3, 20 * 16 * 3), np.uint8, 0)
+    assert "Slices from above" in drawn.text
+    many = collect(PCA(25).fit(rows), rows).section("loadings")
+    assert (len(many.values), many.left_out) == (20, 5)
+    whole = collect(model, rows.block(0)).section("loadings")  # an array says nothing of places
+    assert not isinstance(whole, Atoms)
+    assert mask.sum() == model.n_features_in_
+
+
+@pytest.mark.parametrize("shape", [(8, 6), (8, 6, 3), (400, 400)])
+def test_a_folder_of_images_is_drawn_as_images_without_being_told(tmp_path, shape):
+    from PIL import Image
+
+    (tmp_path / "frames").mkdir()
+    for i in range(6):
+        pixels = np.random.default_rng(i).integers(0, 256, shape).astype("u1")
+        Image.fromarray(pixels).save(tmp_path / "frames" / f"{i}.png")
+    done = princomp("fit", "frames", "-k", 2, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with (tmp_path / "out" / "scores.csv").open() as file:
+        assert [row[0] for row in csv.reader(file)][1:] == [f"{i}.png" for i in range(6)]
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "All components as small images, side by side" in page
+    assert len(page) < 3e6
+    assert ("Of rows and columns of pixels, one of 2 is drawn." in page) == (len(shape) == 2 and shape[0] == 400)
