@@ -111,22 +111,22 @@ def _gram_apply_and_scores(block: Any, rows: slice, V: Array) -> tuple[Array, Ar
     return images, scores.T @ scores, row_weights(rows) @ block
 
 
-def _images_and_squares(block: Any, rows: slice, Z: Array, D: Array) -> tuple[Array, Array]:
+def _images_and_squares(block: Any, rows: slice, Z: Array, *others: Array) -> tuple[Array, Array]:
+    every, m = (Z, *others), Z.shape[1]
     if not isinstance(block, np.ndarray):
-        both = np.hstack([Z, D])
-        scores = np.empty((block.shape[0], both.shape[1]), both.dtype)
-        images = block.gram_apply(both, scores)[:, : Z.shape[1]]
+        scores = np.empty((block.shape[0], m * len(every)), Z.dtype)
+        images = block.gram_apply(np.hstack(every), scores)[:, :m]
         squares = np.einsum("ij,ij->j", scores, scores, dtype=np.float64)
-        return images.astype(np.float64), squares.reshape(2, -1)
+        return images.astype(np.float64), squares.reshape(-1, m)
     from scipy.linalg import get_blas_funcs
 
-    (n, p), m = block.shape, Z.shape[1]
+    n, p = block.shape
     multiply = get_blas_funcs("gemm" if m > 1 else "gemv", (block,))
-    images, squares = np.zeros((p, m), block.dtype, order="F"), np.zeros((2, m))
+    images, squares = np.zeros((p, m), block.dtype, order="F"), np.zeros((len(every), m))
     step = max(FUSED_BYTES // (p * block.itemsize) // FUSED_ROWS, 1) * FUSED_ROWS
     for begin in range(0, n, step):
         tile = block[begin : begin + step].T  # (p, rows), in Fortran order, so that BLAS takes it as it is
-        for V, total in zip((D, Z), squares[::-1]):
+        for V, total in zip(every[::-1], squares[::-1]):  # those of Z last: they are needed once more
             scores = multiply(1.0, tile, V if m > 1 else V[:, 0], **{"trans_a" if m > 1 else "trans": 1})
             total += np.einsum("i...,i...->...", scores, scores, dtype=np.float64)
         _add_product(multiply, tile, scores, images)
@@ -365,14 +365,14 @@ def gram_apply(X: Centered, V: Array) -> Array:
     return X.reduce(_gram_apply, V, tile_rows=X.tile_rows(V.shape[1]))
 
 
-def images_and_squares(X: Centered, Z: Array, D: Array) -> tuple[Array, Array]:
-    """Return X'(XZ), (p, m), and the squares of the columns of XZ and of XD, (2, m), in one pass.
+def images_and_squares(X: Centered, Z: Array, *others: Array) -> tuple[Array, Array]:
+    """Return X'(XZ), (p, m), and the squares of the columns of XZ, and of XD for each other D, (1 + others, m).
 
-    Of an X in single precision products are in single, and so are sums over the rows of a block; sums over blocks are
-    in double.
+    That is one pass. Of an X in single precision products are in single, and so are sums over the rows of a block; sums
+    over blocks are in double.
     """
-    Z, D = (np.asfortranarray(V, np.float32 if X.single else np.float64) for V in (Z, D))
-    return X.reduce(_images_and_squares, Z, D, tile_rows=GRAM_ROWS)
+    every = [np.asfortranarray(V, np.float32 if X.single else np.float64) for V in (Z, *others)]
+    return X.reduce(_images_and_squares, *every, tile_rows=GRAM_ROWS)
 
 
 def gram_apply_and_scores(X: Centered, V: Array) -> tuple[Array, Array, Array]:

@@ -14,6 +14,7 @@ from princomp._typing import Array
 from princomp._warn import warn as warn_user
 from princomp.certificates.rank_one import PairResiduals, pair_residuals
 from princomp.data import Centered, Rows, budget
+from princomp.data.centered import GRAM_ROWS
 from princomp.estimators.standardise import Standardised, as_given, standardise
 from princomp.result import Result, Status, Value, warn
 from princomp.solvers import rank_one
@@ -86,7 +87,7 @@ def products(standard: Standardised, rows: Rows) -> Scatter:
 def answer(X: Centered, value: Value, counts: Array, *, nonnegative: bool, alone: bool) -> tuple[Array, Array]:
     """Return U (n, k), of length 1, and V (k, p): a last v-step of each pair for these U, in double precision."""
     V, W = rank_one.pairs(value)
-    parts, XU = X.reduce(_atoms_and_back, W.T, combine=_merge)
+    parts, XU = X.reduce(_atoms_and_back, W.T, combine=_merge, tile_rows=GRAM_ROWS)
     U = np.concatenate(parts)
     lengths = np.linalg.norm(U, axis=0)
     one = np.where(lengths > 0, lengths, 1.0)
@@ -124,7 +125,7 @@ def concluded(
     with np.errstate(over="ignore", under="ignore"):
         U, given = U.astype(dtype), (V / unit).astype(dtype)
     wide, V = U.astype(np.float64), given.astype(np.float64) * unit
-    parts, XU = standard.X.reduce(_both_products, V.T, wide, combine=_merge)
+    parts, XU = standard.X.reduce(_both_products, V.T, wide, combine=_merge, tile_rows=GRAM_ROWS)
     products = (np.concatenate(parts), XU, standard.total)
     standard.require_unchanged(names)
     measured = pair_residuals(

@@ -10,10 +10,10 @@ Every u is kept as X w, so that nothing here is as long as the data have rows: w
 
 so that a step is one product there and back with X (`Scatter.images`), and what is left of X is never formed.
 
-A value holds, a row for each pair, "V" and "W" (j, p), "H" (j, p), the h's, and "norms" (j,), |Rv|/|v| at the end;
-"captured" (j,), the squares of v; "worst", "iteration" and "sweeps". Of the pair under way, a row for each start: "v"
-and "w" (m, p), "norm" and "moved" (m,); "steps"; "calm", whether nothing moved at the step before, either. "begin"
-has the v's to begin with, as far as there are any, "seed" the numbers for the others.
+A value holds, a row for each pair, "V", "W" and "H" (j, p), "norms" (j,), |Rv|/|v| at the end, "moves" (j,), by how
+much u moved at last, and "captured" (j,), the squares of v; "worst", the largest move, "iteration" and "sweeps". Of the
+pair under way, a row for each start: "v", "w" and "h" (m, p), "norm" and "moved" (m,); "steps"; "calm", whether nothing
+moved at the step before, either. "begin" has the v's to begin with, as far as there are any, "seed" the others'.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from princomp.result import State, Value
 from princomp.solvers.one_by_one import in_turn
 from princomp.solvers.scatter import Scatter
 
+NEAR = 100.0  # times tol: who moves by less is looked at
 NOTHING = 1e-12  # of the squares of X: less is rounding, nothing is left to find
 
 
@@ -44,6 +45,10 @@ class Pairs:
     nonnegative: bool = False
     share: float = 1.0  # of the squares: pairs that hold it are enough
     sweeps: int = 0
+
+    def look(self, moved: Array) -> bool:
+        """Tell whether u's that moved by so much may be so near the end that it is worth to measure how they move."""
+        return bool((moved <= NEAR * self.tol).all())
 
     def kept(self, B: Array, count: int) -> Array:
         """Return the v's (m, p) of the v-step: the entries of B that are largest in magnitude, the others zero."""
@@ -63,6 +68,16 @@ def largest(B: Array, count: int, *, nonnegative: bool = False) -> Array:
 
 
 @dataclass(frozen=True)
+class At:
+    """Where u's are, a row for each."""
+
+    w: Array  # (m, p) u = Xw
+    h: Array  # (m, p) X'u
+    norm: Array  # (m,) |Rv| of the v of length 1 that u was made of
+    moved: Array  # (m,) by how much u moved
+
+
+@dataclass(frozen=True)
 class Left:
     """R = X (I - W V'): what pairs, all or all but one, leave of X, by products with it."""
 
@@ -71,20 +86,25 @@ class Left:
     W: Array  # (j, p)
     but: int | None = None  # the pair that takes nothing away
 
-    def there_and_back(self, v: Array, w: Array, norm: Array) -> tuple[Array, Array, Array, Array]:
-        """Return of u = Rv/|Rv|, for rows of v (m, p): w with u = Xw, h = X'u, |Rv|, and how far u is from X w before.
+    def there_and_back(self, v: Array, before: At, *, look: bool) -> At:
+        """Return where u = Rv/|Rv| is, for rows of v (m, p) of length 1, and how far from where it was before.
 
-        That is accumulated as |X (z - norm w)|^2 = (|Rv| - norm)^2 + |Rv| norm |u - Xw|^2: 1 less a cosine would not
-        know a distance below 1e-8.
+        With ``look`` that is accumulated, with n the norms, as |X (z - n_before w_before)|^2 = (n - n_before)^2 +
+        n n_before |u - u_before|^2: 1 less a cosine would not know a distance below 1e-8. It takes a product more;
+        else it is (w - w_before)'(h - h_before), which has lost the digits that both h's have in common.
         """
         z = v - self._others(v @ self.V.T) @ self.W
-        images, (squares, apart) = self.scatter.images(z.T, (z - norm[:, None] * w).T)
-        length = np.sqrt(squares)
-        one = np.where(length > 0, length, 1.0)[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            moved = np.sqrt(np.maximum(apart - (length - norm) ** 2, 0.0) / (length * norm))
-        moved = np.where(length > 0, np.where(norm > 0, moved, np.inf), 0.0)
-        return z / one, images.T / one, length, moved
+        images, squares = self.scatter.images(z.T, *([(z - before.norm[:, None] * before.w).T] if look else []))
+        norm = np.sqrt(squares[0])
+        one = np.where(norm > 0, norm, 1.0)[:, None]
+        w, h = z / one, images.T / one
+        if look:
+            apart = (squares[1] - (norm - before.norm) ** 2) / np.where(norm > 0, norm * before.norm, 1.0)
+        elif before.norm.all():
+            apart = np.einsum("ij,ij->i", w - before.w, h - before.h)
+        else:
+            apart = np.where(norm > 0, np.inf, 0.0)
+        return At(w, h, norm, np.sqrt(np.maximum(apart, 0.0)))
 
     def back(self, h: Array) -> Array:
         """Return R'u for h = X'u, rows (m, p)."""
@@ -104,6 +124,7 @@ def start(p: int, seed: int, begin: Array | None = None) -> Value:
         "W": empty,
         "H": empty,
         "norms": np.zeros(0),
+        "moves": np.zeros(0),
         "captured": np.zeros(0),
         "worst": np.array(0.0),
         "iteration": np.array(0),
@@ -168,36 +189,40 @@ def _step(asked: Pairs, R: Left, value: Value) -> tuple[Value, float, float]:
     pair = len(value["captured"])
     if not len(value["v"]):
         value = {**value, **_begun(asked, value, pair)}
-    v, before = value["v"], bool(value["calm"])
-    lengths = np.linalg.norm(v, axis=1, keepdims=True)
-    unit = v / np.where(lengths > 0, lengths, 1.0)
-    w, h, norm, moved = R.there_and_back(unit, value["w"], value["norm"])
-    found = asked.kept(R.back(h), int(asked.counts[pair]))
-    still = bool((moved <= asked.tol).all())
+    v, before = value["v"], At(value["w"], value["h"], value["norm"], value["moved"])
+    look = asked.look(before.moved)
+    now = R.there_and_back(_normalised(v), before, look=look)
+    found = asked.kept(R.back(now.h), int(asked.counts[pair]))
+    still = look and bool((now.moved <= asked.tol).all())
     # A feature that has just come in, or gone, will move u: unless that is by a tie, and moves nothing.
-    settled = still and (before or np.array_equal(found != 0, v != 0))
+    settled = still and (bool(value["calm"]) or np.array_equal(found != 0, v != 0))
     captured = np.einsum("ij,ij->i", found, found)
     best = int(np.argmax(captured))
-    search = {"v": found, "w": w, "h": h, "norm": norm, "moved": moved}
-    search |= {"steps": value["steps"] + 1, "calm": np.array(still)}
-    if not settled and search["steps"] < asked.max_iter and captured[best] > 0:
-        return search, float(captured[best]), np.inf
-    done = {"V": found, "W": w, "H": h, "norms": norm, "captured": captured}
+    steps = value["steps"] + 1
+    if not settled and steps < asked.max_iter and captured[best] > 0:
+        search = {"v": found, "w": now.w, "h": now.h, "norm": now.norm, "moved": now.moved}
+        return {**search, "steps": steps, "calm": np.array(still)}, float(captured[best]), np.inf
+    done = {"V": found, "W": now.w, "H": now.h, "norms": now.norm, "moves": now.moved, "captured": captured}
     kept = {name: np.concatenate([value[name], rows[best : best + 1]]) for name, rows in done.items()}
-    worst = np.array(max(float(value["worst"]), float(moved[best])))
-    return {**kept, "worst": worst, **_forget(v.shape[1])}, 0.0, np.inf
+    return {**kept, "worst": np.array(kept["moves"].max()), **_forget(v.shape[1])}, 0.0, np.inf
+
+
+def _normalised(v: Array) -> Array:
+    lengths = np.linalg.norm(v, axis=1, keepdims=True)
+    return v / np.where(lengths > 0, lengths, 1.0)
 
 
 def _begun(asked: Pairs, value: Value, pair: int) -> dict[str, Array]:
     """Return the search for a pair at its beginning: at the v that is given, if one is, and at random."""
     m, p = asked.starts, value["V"].shape[1]
-    nothing = asked.total * NOTHING >= asked.total - value["captured"].sum()
+    nothing = asked.total - value["captured"].sum() <= asked.total * NOTHING
     v = np.random.default_rng([int(value["seed"]), pair]).standard_normal((m, p))
     if asked.nonnegative:
         v = np.abs(v)
     if pair < len(value["begin"]) and value["begin"][pair].any():
         v[0] = value["begin"][pair]
-    return {"v": np.zeros((m, p)) if nothing else v, "w": np.zeros((m, p)), "norm": np.zeros(m)}
+    nowhere = {"w": np.zeros((m, p)), "h": np.zeros((m, p)), "norm": np.zeros(m), "moved": np.full(m, np.inf)}
+    return {"v": np.zeros((m, p)) if nothing else v, **nowhere}
 
 
 # Sweeps over all pairs
@@ -205,21 +230,16 @@ def _begun(asked: Pairs, value: Value, pair: int) -> dict[str, Array]:
 
 def _sweep(scatter: Scatter, value: Value, asked: Pairs) -> State:
     """Return the state after a step of each pair on what all others leave."""
-    k = len(value["V"])
-    V, W, H, norms = (np.array(value[name], order="C") for name in ("V", "W", "H", "norms"))
-    moves = np.zeros(k)
-    for j in range(k):
-        length, R = float(np.linalg.norm(V[j])), Left(scatter, V, W, but=j)
-        if not length:
-            continue
-        w, h, norm, moved = R.there_and_back(V[j : j + 1] / length, W[j : j + 1], norms[j : j + 1])
-        if norm[0] > 0:
-            W[j], H[j], norms[j], moves[j] = w[0], h[0], norm[0], moved[0]
-            V[j] = asked.kept(R.back(h), int(asked.counts[j]))[0]
-    captured = np.einsum("ij,ij->i", V, V)
-    sweeps, iteration = value["sweeps"] + 1, value["iteration"] + k
-    worst = np.array(moves.max())
-    value = {**value, "V": V, "W": W, "H": H, "norms": norms, "captured": captured}
-    value |= {"sweeps": sweeps, "iteration": iteration, "worst": worst}
+    V, W, H, norms, moves = (np.array(value[name], order="C") for name in ("V", "W", "H", "norms", "moves"))
+    for j in np.flatnonzero(V.any(axis=1)):
+        one, R = slice(j, j + 1), Left(scatter, V, W, but=int(j))
+        before = At(W[one], H[one], norms[one], moves[one])
+        now = R.there_and_back(_normalised(V[one]), before, look=asked.look(before.moved))
+        if now.norm[0] > 0:
+            W[one], H[one], norms[one], moves[one] = now.w, now.h, now.norm, now.moved
+            V[one] = asked.kept(R.back(now.h), int(asked.counts[j]))
+    value = {**value, "V": V, "W": W, "H": H, "norms": norms, "moves": moves}
+    value |= {"captured": np.einsum("ij,ij->i", V, V), "worst": np.array(moves.max())}
+    value |= {"sweeps": value["sweeps"] + 1, "iteration": value["iteration"] + len(V)}
     objective = asked.total - 2 * float(np.vdot(V, H)) + float(np.vdot(V @ V.T, W @ H.T))
-    return State(value, objective, float(worst), int(iteration))
+    return State(value, objective, float(value["worst"]), int(value["iteration"]))
