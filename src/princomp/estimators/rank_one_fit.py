@@ -155,7 +155,7 @@ def details(measured: PairResiduals) -> dict[str, Any]:
 
 
 def _status(before: Status, asked: Pairs, measured: PairResiduals, holds: bool, sweeps: int) -> Status:
-    size = f"a pair is {measured.largest:.1e} from staying where it is"
+    size = f"no pair would move by more than {measured.largest:.1e}"
     if before.code == "stopped":
         return before
     if holds:
