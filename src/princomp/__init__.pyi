@@ -6,6 +6,7 @@ from .estimators import (
     KernelPCA,
     ProbabilisticPCA,
     ProbabilisticPCAMixture,
+    RankOneDictionary,
     SparseCCA,
     SparsePCA,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "KernelPCA",
     "ProbabilisticPCA",
     "ProbabilisticPCAMixture",
+    "RankOneDictionary",
     "SparseCCA",
     "SparsePCA",
     "amanpg",

@@ -7,6 +7,7 @@ What they ask of a `Scatter`, and who does:
 ``combine``        W S[J], with a few rows of S: cardinality, regression
 ``part``           S[rows, columns]: proofs
 ``diagonal``       the variances: constrained, cardinality, proofs, dictionary
+``images``         S Z, and the squares of the columns of X Z: pairs of rank one
 ``restrict``       (S V)[J] and (S S V)[J] for a V that is zero but for the rows J: regression
 ``leading``        the k largest eigenvalues and their vectors: where to begin
 ``among``          S for some features alone: cardinality
@@ -93,6 +94,13 @@ class Scatter(ABC):
     def combine(self, J: Array, W: Array, *, roughly: bool = False) -> Array:
         """Return W S[J], (m, p), for W (m, |J|)."""
         return self.apply(_padded(J, W.T, self.features)).T
+
+    def images(self, Z: Array, *others: Array) -> tuple[Array, Array]:
+        """Return S Z, (p, m), and the squares of the columns of X Z, and of X D for each other D, (1 + others, m)."""
+        every = np.hstack([Z, *others])
+        images = self.apply(every)
+        squares = np.einsum("ij,ij->j", every, images).reshape(-1, Z.shape[1])
+        return images[:, : Z.shape[1]], np.maximum(squares, 0.0)
 
     def part(self, rows: Array, columns: Array) -> Array:
         """Return S[rows, columns]."""
@@ -274,6 +282,9 @@ class Passes(Factored):
 
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
         return statistics.gram_apply(self.X, V)
+
+    def images(self, Z: Array, *others: Array) -> tuple[Array, Array]:
+        return statistics.images_and_squares(self.X, Z, *others)
 
 
 class _Transposed(Factored):

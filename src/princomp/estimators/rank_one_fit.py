@@ -1,0 +1,187 @@
+"""What a fit of `RankOneDictionary` does around the solver: which products, atoms from their weights, measurement."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from princomp._typing import Array
+from princomp._warn import warn as warn_user
+from princomp.certificates.rank_one import PairResiduals, pair_residuals
+from princomp.data import Centered, Rows, budget
+from princomp.data.centered import GRAM_ROWS
+from princomp.estimators.standardise import Standardised, as_given, standardise
+from princomp.result import Result, Status, Value, warn
+from princomp.solvers import rank_one
+from princomp.solvers.rank_one import Pairs, largest
+from princomp.solvers.scatter import MATRIX_SIDE, Matrix, Passes, Scatter
+from princomp.solvers.signs import signs
+
+# X'X is made where that takes less time than products with X. A pair takes some 30 steps, each of which reads X once;
+# X'X takes as many multiplications as p/2 of them, but those of matrices are some ten times as fast.
+STEPS_OF_PAIR = 30
+FASTER = 10
+SINGLE_TOTAL = (1e-30, 1e30)  # squares of X between which products in single precision neither overflow nor vanish
+COPIES = 6  # of V, W and H, at a time, with a step under way
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found, in the units and the precision of the user."""
+
+    U: Array  # (n, k)
+    V: Array  # (k, p)
+    shares: Array  # (k,)
+    left: float
+    result: Result
+
+
+def find_pairs(
+    rows: Rows,
+    counts: Array,
+    drive: Callable[..., Result],
+    rng: np.random.Generator,
+    *,
+    share: float,
+    sweeps: int,
+    starts: int,
+    nonnegative: bool,
+    tol: float,
+    max_iter: int,
+    begin: Array | None,
+    names: Any,
+) -> Found:
+    """Return pairs, measured on the data: a pass before the steps, and two after them."""
+    (n, p), k = rows.shape, len(counts)
+    budget.require(
+        8.0 * p * (COPIES * min(k, n) if share == 1 else 1), f"{k} pairs of {p} features", "Take fewer pairs."
+    )
+    steps = min(k, n) * (STEPS_OF_PAIR + sweeps)
+    square = p <= min(n, MATRIX_SIDE, 2 * FASTER * steps)
+    standard = standardise(rows, center=False, scale=False, scatter=square, names=names)
+    asked = Pairs(counts, standard.total, tol, max_iter, starts, nonnegative, share, sweeps)
+    first = rank_one.start(p, int(rng.integers(2**31)), begin)
+    solver = partial(rank_one.rank_one, products(standard, rows), asked=asked)
+    result = drive(solver, first, max_iter=k * (max_iter + sweeps) + 1, warns=False)
+    U, V = answer(standard.X, result.value, counts, nonnegative=nonnegative, alone=not sweeps)
+    return concluded(standard, rows, asked, result, U, V, names)
+
+
+def products(standard: Standardised, rows: Rows) -> Scatter:
+    """Return X'X as steps see it: made already, or by passes, in single precision if the data are."""
+    if standard.scatter is not None:
+        return Matrix(standard.scatter)
+    X = standard.X
+    single = rows.dtype == np.float32 and X.factor is None and SINGLE_TOTAL[0] < standard.total < SINGLE_TOTAL[1]
+    return Passes(Centered(rows, None, None, single=True) if single else X)
+
+
+# After the solver
+
+
+def answer(X: Centered, value: Value, counts: Array, *, nonnegative: bool, alone: bool) -> tuple[Array, Array]:
+    """Return U (n, k), of length 1, and V (k, p): a last v-step of each pair for these U, in double precision."""
+    V, W = rank_one.pairs(value)
+    parts, XU = X.reduce(_atoms_and_back, W.T, combine=_merge, tile_rows=GRAM_ROWS)
+    U = np.concatenate(parts)
+    lengths = np.linalg.norm(U, axis=0)
+    one = np.where(lengths > 0, lengths, 1.0)
+    U, XU = U / one, XU / one
+    of_u = U.T @ U
+    np.fill_diagonal(of_u, 0.0)
+    if alone:
+        of_u = np.triu(of_u)
+        V = np.zeros_like(V)  # those after it take nothing away
+    for j in np.flatnonzero(lengths > 0):
+        V[j] = largest((XU[:, j] - of_u[:, j] @ V)[None], int(counts[j]), nonnegative=nonnegative)[0]
+    U[:, ~V.any(axis=1)] = 0.0
+    sign = np.ones(len(V)) if nonnegative else signs(V.T)
+    return U * sign, V * sign[:, None]
+
+
+def _atoms_and_back(block: Any, rows: slice, W: Array) -> tuple[list[Array], Array]:
+    U = np.asarray(block @ W)
+    return [U], np.asarray(block.T @ U)
+
+
+def _both_products(block: Any, rows: slice, V: Array, U: Array) -> tuple[list[Array], Array]:
+    return [np.asarray(block @ V)], np.asarray(block.T @ U[rows])
+
+
+def _merge(total: Any, part: Any) -> Any:
+    return operator.add(total[0], part[0]), total[1] + part[1]
+
+
+def concluded(
+    standard: Standardised, rows: Rows, asked: Pairs, result: Result, U: Array, V: Array, names: Any
+) -> Found:
+    """Return the answer as it is handed out, measured on the data once more, and what that means."""
+    unit, dtype = standard.unit, rows.dtype
+    with np.errstate(over="ignore", under="ignore"):
+        U, given = U.astype(dtype), (V / unit).astype(dtype)
+    wide, V = U.astype(np.float64), given.astype(np.float64) * unit
+    parts, XU = standard.X.reduce(_both_products, V.T, wide, combine=_merge, tile_rows=GRAM_ROWS)
+    products = (np.concatenate(parts), XU, standard.total)
+    standard.require_unchanged(names)
+    measured = pair_residuals(
+        products, wide, V, asked.counts, nonnegative=asked.nonnegative, alone=not result.value["sweeps"]
+    )
+    certificate = replace(result.certificate, residual=measured.largest, tol=asked.tol, details=details(measured))
+    status = _status(result.status, asked, measured, certificate.holds, int(result.value["sweeps"]))
+    _warn_of(status, asked, V)
+    squares = np.einsum("ij,ij->i", V, V)
+    result = replace(
+        result,
+        value={"U": U, "V": given},
+        objective=float(as_given(measured.left * standard.total, unit)),
+        certificate=certificate,
+        status=status,
+    )
+    return Found(U, given, squares / (standard.total or 1.0), measured.left, result)
+
+
+def details(measured: PairResiduals) -> dict[str, Any]:
+    """Return the parts of a certificate."""
+    return {
+        "u": float(measured.directions.max(initial=0.0)),
+        "v": float(measured.loadings.max(initial=0.0)),
+        "missed": float(measured.missed.max(initial=0.0)),
+    }
+
+
+def _status(before: Status, asked: Pairs, measured: PairResiduals, holds: bool, sweeps: int) -> Status:
+    size = f"a pair is {measured.largest:.1e} from staying where it is"
+    if before.code == "stopped":
+        return before
+    if holds:
+        return Status("converged", f"Converged: {size}, within tol {asked.tol:.0e}.")
+    if asked.tol == 0:
+        most = f"max_iter={asked.max_iter} steps for each pair, or as many as moved it"
+        return Status("iteration limit", f"Made {most}, as tol=0 asks: {size}.")
+    if sweeps:
+        return Status("iteration limit", f"Ended after {sweeps} sweeps, as asked: {size}.")
+    far = np.flatnonzero(np.maximum(measured.directions, np.maximum(measured.loadings, measured.missed)) > asked.tol)
+    which = f"pair {far[0] + 1}" + (f" and {len(far) - 1} more" if len(far) > 1 else "")
+    accept = f"accept this accuracy with tol={2 * measured.largest:.0e}"
+    return Status(
+        "iteration limit",
+        f"Not converged after max_iter={asked.max_iter} steps of a pair: {which} would still move, by "
+        f"{measured.largest:.1e} at most, above tol {asked.tol:.0e}. Raise max_iter, or {accept}.",
+    )
+
+
+def _warn_of(status: Status, asked: Pairs, V: Array) -> None:
+    empty = int((~V.any(axis=1)).sum())
+    if empty:
+        held = len(V) - empty
+        warn_user(
+            f"Nothing is left of X after {held} pair{'s' if held != 1 else ''}: the other{'s' if empty > 1 else ''} "
+            f"{'are' if empty > 1 else 'is'} zero. Ask for fewer with n_components={max(held, 1)}."
+        )
+    if not status and not (asked.sweeps and status.code == "iteration limit"):
+        warn(status, asked.tol)
