@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import slow_pairs
-from liars_parts import FORMS, drawn
+from liars_parts import FLOOR_LIMIT, FORMS, drawn
 
 TOL = 1e-6
 UNIT = 1e-8  # by which |u| may differ from 1, but for its rounding
 NUMBERS = 1e-6  # relative error of shares, and of what is left
 FORM_SHARES = {"array": 0.45, "columns": 0.05, "float32": 0.2, "csr": 0.15, "shards": 0.1, "dask": 0.05}
-NOTHING = 1e3  # what is left is nothing, if it is so many roundings of |X| for each pair
 STEPS = 1000  # of a pair; some problems have fewer, so that fits end early
 
 
@@ -102,14 +101,14 @@ def _turned(V):
 
 
 def zero_faults(posed, U, V):
-    """Of pairs of zeros: they say that nothing was left."""
+    """Of pairs of zeros: they say that nothing was left, but for what a variance is not known to, either."""
     X, U, V = (a.astype(np.longdouble) for a in (posed.X, U, V))
-    size, swept, found = np.sqrt((X * X).sum()), bool(posed.how.get("refine")), []
+    total, swept, found = (X * X).sum(), bool(posed.how.get("refine")), []
     for j in np.flatnonzero(~V.any(axis=1)):
         R = slow_pairs.others(X, U, V, j, swept=swept)
-        left = np.sqrt((R * R).sum())
-        if left > NOTHING * (posed.k + 1) * np.finfo(posed.X.dtype).eps * size:
-            found.append(f"pair {j + 1} is zero, but {float(left / size):.1e} of |X| was left")
+        left = (R * R).sum()
+        if left > FLOOR_LIMIT * total:
+            found.append(f"pair {j + 1} is zero, but {float(left / total):.1e} of |X|^2 was left")
     return found
 
 
@@ -122,15 +121,15 @@ def number_faults(posed, model):
     R = X - model.atoms_.astype(np.longdouble) @ V
     left = float((R * R).sum() / total)
     rounding = 8 * (posed.k + 1) * float(np.finfo(posed.X.dtype).eps)
+    lost = 8 * (posed.k + 1) * float(np.finfo(float).eps)  # of |X|^2, what shares of it are sums of
+    off = abs(model.residual_share_ - left)
     wrong = {
         f"shares {model.shares_}, they are {shares.astype(float)}": not np.allclose(
-            model.shares_, shares.astype(float), rtol=NUMBERS + rounding, atol=rounding**2
+            model.shares_, shares.astype(float), rtol=NUMBERS + rounding, atol=lost
         ),
-        # of X - UV each entry has lost this much, relative to X
-        f"{model.residual_share_:.9g} is left, it is {left:.9g}": not abs(model.residual_share_ - left)
-        <= (NUMBERS + rounding) * left + 2 * rounding * np.sqrt(left) + rounding**2,
+        f"{model.residual_share_:.9g} is left, it is {left:.9g}": not off <= NUMBERS * left + lost,
     }
-    return [sentence for sentence, off in wrong.items() if off]
+    return [sentence for sentence, is_wrong in wrong.items() if is_wrong]
 
 
 def doubts(posed, model):

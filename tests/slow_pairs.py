@@ -48,7 +48,10 @@ def others(X, U, V, j, *, swept):
 
 
 def fit(X, starts, nonzeros, *, steps, refine=0, rule=largest):
-    """Atoms (n, k) and components (k, p) after so many steps for each pair and so many sweeps over all of them."""
+    """Atoms (n, k) and components (k, p) after so many steps for each pair and so many sweeps over all of them.
+
+    After sweeps each pair in turn has one more v-step: its v is the best one for the u's as they are at the end.
+    """
     k = len(starts)
     U, V, R = np.zeros((len(X), k)), np.zeros((k, X.shape[1])), X.copy()
     for j in range(k):
@@ -60,6 +63,8 @@ def fit(X, starts, nonzeros, *, steps, refine=0, rule=largest):
     for _ in range(refine):
         for j in range(k):
             U[:, j], V[j] = step(others(X, U, V, j, swept=True), V[j], nonzeros[j], rule)
+    for j in range(k if refine else 0):
+        V[j] = rule(others(X, U, V, j, swept=True).T @ U[:, j], nonzeros[j])
     return turned(U, V)
 
 
