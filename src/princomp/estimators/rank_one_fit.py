@@ -101,7 +101,7 @@ def answer(X: Centered, value: Value, counts: Array, *, nonnegative: bool, alone
         V[j] = largest((XU[:, j] - of_u[:, j] @ V)[None], int(counts[j]), nonnegative=nonnegative)[0]
     U[:, ~V.any(axis=1)] = 0.0
     sign = np.ones(len(V)) if nonnegative else signs(V.T)
-    return U * sign, V * sign[:, None]
+    return U * sign + 0.0, V * sign[:, None] + 0.0  # without -0
 
 
 def _atoms_and_back(block: Any, rows: slice, W: Array) -> tuple[list[Array], Array]:
