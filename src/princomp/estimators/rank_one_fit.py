@@ -177,11 +177,13 @@ def _status(before: Status, asked: Pairs, measured: PairResiduals, holds: bool, 
 
 def _warn_of(status: Status, asked: Pairs, V: Array) -> None:
     empty = int((~V.any(axis=1)).sum())
-    if empty:
-        held = len(V) - empty
+    held = len(V) - empty
+    if empty and not held:
+        warn_user("X is zero everywhere, and so are all pairs.")
+    elif empty:
         warn_user(
             f"Nothing is left of X after {held} pair{'s' if held != 1 else ''}: the other{'s' if empty > 1 else ''} "
-            f"{'are' if empty > 1 else 'is'} zero. Ask for fewer with n_components={max(held, 1)}."
+            f"{'are' if empty > 1 else 'is'} zero. Ask for fewer with n_components={held}."
         )
     if not status and not (asked.sweeps and status.code == "iteration limit"):
         warn(status, asked.tol)
