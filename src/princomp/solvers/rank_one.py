@@ -29,7 +29,7 @@ from princomp.result import State, Value
 from princomp.solvers.one_by_one import in_turn
 from princomp.solvers.scatter import Scatter
 
-NEAR = 100.0  # times tol: who moves by less is looked at
+NEAR = 30.0  # times tol: who moves by less is looked at
 CRUMBS = 4.0  # times what pairs are known to leave
 NOTHING = 1e-26  # of |X|^2 |z|^2, as |Xz|^2: less is rounding, nothing is left to find
 
