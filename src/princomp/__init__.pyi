@@ -6,6 +6,7 @@ from .estimators import (
     KernelPCA,
     ProbabilisticPCA,
     ProbabilisticPCAMixture,
+    RankOneDictionary,
     SparseCCA,
     SparsePCA,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "KernelPCA",
     "ProbabilisticPCA",
     "ProbabilisticPCAMixture",
+    "RankOneDictionary",
     "SparseCCA",
     "SparsePCA",
     "amanpg",

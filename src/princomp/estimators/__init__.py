@@ -5,6 +5,7 @@ from princomp.estimators.kernel_pca import KernelPCA
 from princomp.estimators.pca import PCA
 from princomp.estimators.probabilistic_mixture import ProbabilisticPCAMixture
 from princomp.estimators.probabilistic_pca import ProbabilisticPCA
+from princomp.estimators.rank_one_dictionary import RankOneDictionary
 from princomp.estimators.sparse_cca import SparseCCA
 from princomp.estimators.sparse_pca import SparsePCA
 
@@ -14,6 +15,7 @@ __all__ = [
     "KernelPCA",
     "ProbabilisticPCA",
     "ProbabilisticPCAMixture",
+    "RankOneDictionary",
     "SparseCCA",
     "SparsePCA",
 ]

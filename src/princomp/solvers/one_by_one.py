@@ -1,11 +1,14 @@
-"""One component after the other: find the next in what those before it leave of S, take it away, begin again.
+"""One component after the other: find the next in what those before it leave, take it away, begin again.
 
-A value holds "found" (p, j), the components that are done; "left", "right" and "basis", the deflation by them;
-"captured" (j,), the variance of each on the S it was found on; "worst", their largest residual; "iteration"; and what
-the search for the next one needs, which begins anew for each.
+A value holds "captured" (j,), what each component that is done took away: its variance on the S it was found on;
+"worst", their largest residual; "iteration"; what those that are done leave, as the caller of `in_turn` keeps it; and
+what the search for the next one needs, which begins anew for each. Where S = X'X is deflated by them
+(`princomp.solvers.deflation`) the components are "found" (p, j), and "left", "right" and "basis" say how.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,8 +17,9 @@ from princomp.result import State, Value
 from princomp.solvers.deflation import Deflated, deflated
 from princomp.solvers.scatter import Scatter
 
-# (what is left of S, value) -> (what changes, variance of the component under way, its residual or infinity)
-Step = Callable[[Deflated, Value], tuple[Value, float, float]]
+Left = TypeVar("Left")  # what is left
+# (what is left, value) -> (what changes, what the component under way would take, its residual or infinity)
+Step = Callable[[Left, Value], tuple[Value, float, float]]
 
 
 def start(p: int, search: Value) -> Value:
@@ -49,21 +53,30 @@ def finished(A: Deflated, value: Value, v: Array, variance: float, residual: flo
     }
 
 
-def one_by_one(scatter: Scatter, value: Value, step: Step, *, k: int, deflation: str) -> Iterator[State]:
-    """Yield states that ascend, component after component.
+def one_by_one(scatter: Scatter, value: Value, step: Step[Deflated], *, k: int, deflation: str) -> Iterator[State]:
+    """Yield states that ascend, component after component, each found on what those before leave of S.
 
-    ``objective`` is tr S less the variances found, each on the S it was found on; ``residual`` is the largest, infinite
-    until the last component is under way and can tell its own.
+    ``objective`` is tr S less the variances found, each on the S it was found on.
     """
-    total, A, before = float(scatter.diagonal.sum()), None, -1
-    while (component := value["found"].shape[1]) < k:
+    leave = partial(deflated, scatter, deflation)
+    return in_turn(value, step, leave, k=k, total=float(scatter.diagonal.sum()))
+
+
+def in_turn(value: Value, step: Step[Left], leave: Callable[[Value], Left], *, k: int, total: float) -> Iterator[State]:
+    """Yield states that ascend, component after component; ``leave(value)`` is what those that are done leave.
+
+    ``objective`` is ``total`` less what was captured; ``residual`` is the largest, infinite until the last component is
+    under way and can tell its own.
+    """
+    left, before = None, -1
+    while (component := len(value["captured"])) < k:
         # In one memory order, on which the last digits of products depend: a restart begins here.
-        value = {name: np.array(array, order="C") for name, array in value.items()}
-        if A is None or before != component:
-            A, before = deflated(scatter, deflation, value), component
-        changes, variance, residual = step(A, value)
+        value = {name: np.asarray(array, order="C") for name, array in value.items()}
+        if left is None or before != component:
+            left, before = leave(value), component
+        changes, captured, residual = step(left, value)
         value |= {**changes, "iteration": value["iteration"] + 1}
-        if value["found"].shape[1] > component:
-            variance = residual = 0.0
+        if len(value["captured"]) > component:
+            captured = residual = 0.0
         worst = max(residual, float(value["worst"])) if component == k - 1 else np.inf
-        yield State(dict(value), float(total - value["captured"].sum() - variance), worst, int(value["iteration"]))
+        yield State(dict(value), float(total - value["captured"].sum() - captured), worst, int(value["iteration"]))

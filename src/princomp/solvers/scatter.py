@@ -7,6 +7,7 @@ What they ask of a `Scatter`, and who does:
 ``combine``        W S[J], with a few rows of S: cardinality, regression
 ``part``           S[rows, columns]: proofs
 ``diagonal``       the variances: constrained, cardinality, proofs, dictionary
+``images``         S Z, and the squares of the columns of X Z: pairs of rank one
 ``restrict``       (S V)[J] and (S S V)[J] for a V that is zero but for the rows J: regression
 ``leading``        the k largest eigenvalues and their vectors: where to begin
 ``among``          S for some features alone: cardinality
@@ -93,6 +94,13 @@ class Scatter(ABC):
     def combine(self, J: Array, W: Array, *, roughly: bool = False) -> Array:
         """Return W S[J], (m, p), for W (m, |J|)."""
         return self.apply(_padded(J, W.T, self.features)).T
+
+    def images(self, Z: Array, *others: Array) -> tuple[Array, Array]:
+        """Return S Z, (p, m), and the squares of the columns of X Z, and of X D for each other D, (1 + others, m)."""
+        every = np.hstack([Z, *others])
+        images = self.apply(every)
+        squares = np.einsum("ij,ij->j", every, images).reshape(-1, Z.shape[1])
+        return images[:, : Z.shape[1]], np.maximum(squares, 0.0)
 
     def part(self, rows: Array, columns: Array) -> Array:
         """Return S[rows, columns]."""
@@ -274,6 +282,33 @@ class Passes(Factored):
 
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
         return statistics.gram_apply(self.X, V)
+
+    def images(self, Z: Array, *others: Array) -> tuple[Array, Array]:
+        return statistics.images_and_squares(self.X, Z, *others)
+
+
+class Guarded(Scatter):
+    """S by quick products, and by exact ones where the rounding of the quick ones would show: ``images`` alone.
+
+    ``least`` is a share of tr S: a z of length 1 with squares |Xz|^2 below is multiplied once more.
+    """
+
+    def __init__(self, quick: Scatter, exact: Scatter, total: float, least: float) -> None:
+        self.quick, self.exact, self.least = quick, exact, least * total
+        self.features = quick.features
+
+    @property
+    def diagonal(self) -> Array:
+        return self.exact.diagonal
+
+    def apply(self, V: Array, *, roughly: bool = False) -> Array:
+        return (self.quick if roughly else self.exact).apply(V)
+
+    def images(self, Z: Array, *others: Array) -> tuple[Array, Array]:
+        images, squares = self.quick.images(Z, *others)
+        if (squares[0] >= self.least * np.einsum("ij,ij->j", Z, Z)).all():
+            return images, squares
+        return self.exact.images(Z, *others)
 
 
 class _Transposed(Factored):
