@@ -115,6 +115,20 @@ METHODS |= {
     ),
 }
 
+PAIRS = {
+    "from_covariance": False,
+    "ignores_offset": False,
+    "by_feature": False,
+    "at_most_rank": False,
+    "one_feature": {"nonzeros": 1},
+}
+METHODS |= {
+    "rank one": Method("RankOneDictionary", {"nonzeros": 4}, {"tol": 1e-11, "max_iter": 5000}, **PAIRS),
+    "rank one, refined": Method(
+        "RankOneDictionary", {"nonzeros": 4, "refine": 5000}, {"tol": 1e-11, "max_iter": 5000}, **PAIRS
+    ),
+}
+
 # Other parameters that decide what is computed, for scikit-learn's checks: (estimator, parameters). They are asked of
 # every estimator as it comes, too.
 FORMS = [
@@ -136,4 +150,6 @@ FORMS = [
     ("KernelPCA", {"n_components": 1, "kernel": "normalized-rbf"}),
     ("DictionaryLearning", {"n_components": 2, "method": "batch", "max_iter": 5, "tol": 0.0}),
     ("DictionaryLearning", {"n_components": 2, "method": "ksvd", "nonzeros": 1}),
+    ("RankOneDictionary", {"n_components": 1, "nonzeros": 1, "refine": 2}),
+    ("RankOneDictionary", {"n_components": 0.5, "nonnegative": True}),
 ]

@@ -3,6 +3,8 @@
 import json
 import re
 import tomllib
+from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import click
@@ -64,6 +66,15 @@ class ImageShape(click.ParamType):  # type: ignore[type-arg]
 def as_shape(text: str | None) -> tuple[int, ...] | None:
     """Return the shape of an image that `ImageShape` let through."""
     return None if text is None else tuple(int(side) for side in text.split("x"))
+
+
+def as_images(rows: Any, options: Mapping[str, Any]) -> tuple[Any]:
+    """Return the rows; complain now, before the work, if they cannot be images of the shape given."""
+    shape = as_shape(options["image_shape"])
+    if shape is not None and prod(shape) != rows.shape[1]:
+        text = options["image_shape"]
+        raise click.UsageError(f"--image-shape {text} is {prod(shape)} numbers, but rows have {rows.shape[1]}.")
+    return (rows,)
 
 
 def read_config(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
@@ -150,3 +161,8 @@ CENTER = click.Option(
 )
 TOL = click.Option(["--tol"], type=click.FloatRange(min=0), help="Bound on the residual of the certificate.")
 MAX_ITER = click.Option(["--max-iter"], type=click.IntRange(min=1), help="Bound on iterations.")
+IMAGE_SHAPE = click.Option(
+    ["--image-shape"],
+    type=ImageShape(),
+    help="Rows are images of this shape, such as 8x8 or 8x8x3: the report draws components so.",
+)

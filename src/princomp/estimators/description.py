@@ -89,6 +89,11 @@ class Atoms(Loadings):
 
 
 @dataclass(frozen=True)
+class Courses(Atoms):
+    """The same over samples, in their order, in place of features: lines, never images."""
+
+
+@dataclass(frozen=True)
 class Groups:
     """Samples that are shown apart, since scores in different groups cannot be compared."""
 

@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from princomp._kinds import MODERATE, NONNEGATIVE, SHARE, Count, Kind, Number, Numbers
+from princomp._kinds import CORRELATION, NONNEGATIVE, SHARE, Count, Kind, Number, Numbers
 from princomp._typing import Array
 from princomp.data import Centered, Rows, as_rows, statistics
 from princomp.estimators.base import Estimator
 from princomp.estimators.checks import check_count, count_components
+from princomp.estimators.description import Description
+from princomp.estimators.rank_one_description import describe_pairs
 from princomp.estimators.rank_one_fit import Found, find_pairs
 from princomp.progress import Tell
 from princomp.result import State
@@ -33,7 +35,8 @@ class RankOneDictionary(Estimator):
     Parameters
     ----------
     n_components : int or float, optional
-        Number of pairs; a share between 0 and 1: as many as hold this share of the squares of X; by default min(n, p).
+        Number of pairs; or a share in (0, 1]: as many as hold this share of the squares of X, min(n, p) at the most; by
+        default min(n, p).
     nonzeros : int, float or list, default 0.07
         The most entries of a v that are not zero: a count, a share of the features, or a list with one of either for
         each pair. Those largest in magnitude are kept.
@@ -61,6 +64,8 @@ class RankOneDictionary(Estimator):
         The u's, in columns of length 1; of zeros where nothing was left.
     components_ : (k, p) array
         The v's, which carry the scale; the entry of largest magnitude is positive.
+    nonzeros_ : (k,) array of int
+        How many entries of each v are not zero.
     shares_ : (k,) array
         Squares of each v, relative to those of X: without ``refine`` what the pair took of X.
     residual_share_ : float
@@ -88,8 +93,9 @@ class RankOneDictionary(Estimator):
     """
 
     _fitted: ClassVar[Mapping[str, Kind]] = {
-        "atoms_": Numbers("n k", MODERATE),
-        "components_": Numbers("k p", MODERATE),
+        "atoms_": Numbers("n k", CORRELATION),
+        "components_": Numbers("k p"),
+        "nonzeros_": Numbers("k", NONNEGATIVE, dtypes="iu"),
         "shares_": Numbers("k", NONNEGATIVE),
         "residual_share_": Number(SHARE),
         "n_samples_": Count(1),
@@ -123,12 +129,12 @@ class RankOneDictionary(Estimator):
 
     def _fit(self, X: Any, tell: Tell) -> None:
         before = self.components_.astype(np.float64) if self.warm_start and hasattr(self, "components_") else None
-        rows = self._open(X, reset=True)
+        rows = self._open(X, reset=True, least_rows=2)
         self._check_limits()
         check_count("refine", self.refine, least=0)
         check_count("n_init", self.n_init)
         n, p = rows.shape
-        k = count_components(self.n_components, min(n, p), share=True)
+        k = count_components(self.n_components, min(n, p), share=True, more=True)
         share = None if self.n_components is None or isinstance(self.n_components, Integral) else self.n_components
         counts = how_many(self.nonzeros, None if share is not None else k, p)
         if before is not None and before.shape[1] != p:
@@ -153,10 +159,14 @@ class RankOneDictionary(Estimator):
 
     def _keep(self, found: Found, rows: Rows) -> None:
         self.atoms_, self.components_ = found.U, found.V
+        self.nonzeros_ = np.count_nonzero(found.V, axis=1)
         self.shares_ = found.shares.astype(rows.dtype)
         self.residual_share_ = found.left
         self.n_components_, self.n_samples_ = len(found.V), rows.shape[0]
         self._keep_result(found.result)
+
+    def _describe(self) -> Description:
+        return describe_pairs(self)
 
     # Using the fit
 

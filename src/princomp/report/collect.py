@@ -236,6 +236,8 @@ def _versions() -> tuple[tuple[str, str], ...]:
 
 
 def _cut(part: Table | description.Loadings, image_shape: tuple[int, ...] | None) -> Table | Loadings | Atoms:
+    if isinstance(part, description.Courses):
+        return _atoms(part, None)
     if not isinstance(part, Table):
         as_pictures = image_shape is not None or isinstance(part, description.Atoms)
         return _atoms(part, image_shape) if as_pictures else _loadings(part)
@@ -280,9 +282,8 @@ def _atoms(found: description.Loadings, shape: tuple[int, ...] | None) -> Atoms:
     weights = np.asarray(found.weights[: min(ATOMS, max(NUMBERS // min(p, PLACES if shape is None else p), 1))])
     if shape is None and p > PLACES:
         weights, places = _thinned(weights, PLACES)
-        text += (
-            f" Of {count(p)} features, {count(len(places))} are drawn: of neighbours the one with the largest value."
-        )
+        what = "samples" if isinstance(found, description.Courses) else "features"
+        text += f" Of {count(p)} {what}, {count(len(places))} are drawn: of neighbours the one with the largest value."
     return Atoms(
         found.name,
         found.title,

@@ -1,14 +1,12 @@
 """Dictionary learning on the command line."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import click
 
 from princomp.cli.methods import Method
-from princomp.cli.options import MAX_ITER, TOL, ImageShape, as_shape
+from princomp.cli.options import IMAGE_SHAPE, MAX_ITER, TOL, as_images
 
 PURSUIT = ("nonzeros", "error")
 # Options that have a use with some values of others only, and which: None is what is not given.
@@ -46,15 +44,6 @@ def clash(given: dict[str, Any]) -> str | None:
         if given[name] is not None and given[other] not in values:
             return f"--{name.replace('_', '-')} has no use without {what}."
     return None
-
-
-def sides(rows: Any, options: Mapping[str, Any]) -> tuple[Any]:
-    """Return the rows; complain now, before the work, if they cannot be images of the shape given."""
-    shape = as_shape(options["image_shape"])
-    if shape is not None and prod(shape) != rows.shape[1]:
-        text = options["image_shape"]
-        raise click.UsageError(f"--image-shape {text} is {prod(shape)} numbers, but rows have {rows.shape[1]}.")
-    return (rows,)
 
 
 METHOD = Dictionary(
@@ -108,14 +97,8 @@ METHOD = Dictionary(
     components=100,
     at_most_rank=False,
     up_to_rows=True,
-    reading=(
-        click.Option(
-            ["--image-shape"],
-            type=ImageShape(),
-            help="Rows are images of this shape, such as 8x8 or 8x8x3: the report draws atoms so.",
-        ),
-    ),
-    sides=sides,
+    reading=(IMAGE_SHAPE,),
+    sides=as_images,
     renamed={"learning": "method"},  # --method is taken
     files=("atoms.csv", "codes.csv", "codes.parquet"),
 )

@@ -1,0 +1,56 @@
+"""Rank-1 dictionary learning on the command line."""
+
+from typing import Any
+
+import click
+
+from princomp._text import printable
+from princomp.cli.methods import Method
+from princomp.cli.options import IMAGE_SHAPE, MAX_ITER, TOL, as_images
+from princomp.cli.tables import sample_column
+
+
+class Nonzeros(click.ParamType):  # type: ignore[type-arg]
+    """A count, a share of the features, or one of either for each pair, by commas: 100, 0.07, 100,50,20."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return an int, a float, or a list of them."""
+        try:
+            found = [float(text) if "." in text else int(text) for text in str(value).split(",")]
+        except ValueError:
+            found = [0]
+        if not all(each >= 1 if isinstance(each, int) else 0 < each <= 1 for each in found):
+            self.fail(f"{printable(value)!r} is neither a count, nor a share such as 0.07, nor a list of them.", param)
+        return found if len(found) > 1 else found[0]
+
+
+def tables(estimator: Any, rows: Any) -> dict[str, dict[str, Any]]:
+    """Return atoms.csv: the course of each pair over the samples, of length 1."""
+    return {"atoms.csv": sample_column(rows) | {f"atom_{j + 1}": atom for j, atom in enumerate(estimator.atoms_.T)}}
+
+
+METHOD = Method(
+    name="rank-one",
+    estimator="RankOneDictionary",
+    summary="pairs of a course over the samples and the few features that follow it (R1DL)",
+    options=(
+        click.Option(
+            ["--nonzeros"],
+            type=Nonzeros(),
+            help="Features of a pair: a count, a share, or one for each pair, by commas. [default: 0.07]",
+        ),
+        click.Option(["--refine"], type=click.IntRange(min=0), help="Sweeps over all pairs afterwards. [default: 0]"),
+        click.Option(["--n-init"], type=click.IntRange(min=1), help="Starts of each pair. [default: 1]"),
+        click.Option(["--nonnegative"], is_flag=True, default=None, help="No negative loadings."),
+        TOL,
+        MAX_ITER,
+    ),
+    shares=True,
+    at_most_rank=False,
+    reading=(IMAGE_SHAPE,),
+    sides=as_images,
+    files=("atoms.csv",),
+    tables=tables,
+)
