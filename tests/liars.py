@@ -21,6 +21,7 @@ import scipy.optimize
 import cardinality_problems
 import liars_codes
 import liars_kernels
+import liars_pairs
 import liars_tables
 from helpers import centered_longdouble, only_user_warnings
 from liars_parts import (
@@ -565,6 +566,7 @@ FAMILIES = (
     | {f"sparse {kind}": functools.partial(_sparse_problem, kind) for kind in liars_tables.SPARSE_KINDS}
     | liars_kernels.FAMILIES
     | liars_codes.FAMILIES
+    | liars_pairs.FAMILIES
 )
 RARE = {
     "large": 3,
@@ -683,7 +685,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--fits", type=int, default=400)
-    parser.add_argument("--family", choices=[*FAMILIES, "kernel", "codes"], help='one, or all "kernel" or "codes"')
+    parser.add_argument("--family", choices=[*FAMILIES, "kernel", "codes", "pairs"], help="one, or all of a first word")
     parser.add_argument("--by", choices=["family", "solver", "form"], default="family")
     parser.add_argument("--verbose", action="store_true", help="name each ordinary problem that does not hold too")
     given = parser.parse_args()

@@ -1,5 +1,7 @@
 """An answer that says it is right, is right: 400 hard problems here, 5000 in the soak (tests/liars.py)."""
 
+import copy
+import functools
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +12,9 @@ import scipy.stats
 import liars
 import liars_codes
 import liars_kernels
+import liars_pairs
 import liars_tables
+import slow_pairs
 from helpers import data_with_spectrum
 from princomp import KernelPCA, kernels
 
@@ -22,6 +26,7 @@ KINDS = {  # of the families, by what is fitted
     "sparse": [f"sparse {kind}" for kind in liars_tables.SPARSE_KINDS],
     "kernel": list(liars_kernels.FAMILIES),
     "codes": list(liars_codes.FAMILIES),
+    "pairs": list(liars_pairs.FAMILIES),
 }
 
 
@@ -435,3 +440,123 @@ def test_liars_coding_judge_takes_a_gap_at_its_word():
     coded.codes *= 1.01
     coded.gaps[:] = 1e-2
     assert posed.faults(coded) == []
+
+
+# --- the judge of pairs ---------------------------------------------------------------------------
+
+
+def _pairs(**how):
+    return copy.deepcopy(_made_pairs(**how))  # they are spoilt
+
+
+@functools.cache
+def _made_pairs(refine=0, dtype=float, **how):
+    """A problem by hand, the slow twin's answer to it, and a residual of 1e-9 that is stated of it."""
+    rng = np.random.default_rng(7)
+    X = (np.linalg.qr(rng.standard_normal((20, 12)))[0] * 0.7 ** np.arange(12) @ rng.standard_normal((12, 12))).astype(
+        dtype
+    )
+    how = {"nonzeros": 5, "refine": refine} | how
+    posed = liars_pairs.PairsProblem("by hand", 0, X, 3, how)
+    rule = functools.partial(slow_pairs.largest, nonnegative=how.get("nonnegative", False))
+    starts = np.abs(rng.standard_normal((3, 12)))
+    U, V = slow_pairs.fit(X.astype(float), starts, [5] * 3, steps=300, refine=refine, rule=rule)
+    return posed, _with_numbers(posed, U.astype(dtype), V.astype(dtype))
+
+
+def _with_numbers(posed, U, V, stated=1e-9):
+    total = (posed.X.astype(float) ** 2).sum()
+    return SimpleNamespace(
+        atoms_=U,
+        components_=V,
+        shares_=(V.astype(float) ** 2).sum(axis=1) / total,
+        residual_share_=((posed.X - U.astype(float) @ V.astype(float)) ** 2).sum() / total,
+        certificate_=SimpleNamespace(residual=stated, holds=True),
+    )
+
+
+PAIRS = {"greedy": {}, "swept": {"refine": 300}, "single": {"dtype": np.float32}, "not negative": {"nonnegative": True}}
+
+
+@pytest.mark.parametrize("how", PAIRS.values(), ids=PAIRS)
+def test_liars_pair_judge_lets_right_answers_pass(how):
+    posed, model = _pairs(**how)
+    assert posed.faults(model) == []
+
+
+def _another_entry(model):
+    """The smallest entry kept gives its place to one that is left out."""
+    v = model.components_[1]
+    kept = np.flatnonzero(v)
+    place, size = np.flatnonzero(v == 0)[0], kept[np.abs(v[kept]).argmin()]
+    v[place], v[size] = v[size], 0.0
+
+
+def _one_entry_more(model):
+    v = model.components_[0]
+    v[np.flatnonzero(v == 0)[0]] = 1e-3 * np.abs(v).max()
+
+
+def _turned_a_little(model):
+    u = model.atoms_[:, 1]
+    u += 1e-3 * np.arange(len(u)) / len(u)
+    u /= np.sqrt((u * u).sum())
+
+
+def _longer(model):
+    model.components_[2] *= 1.001
+    model.shares_[2] *= 1.001**2
+
+
+PAIR_WRONGS = {  # what is done to a right answer: what the judge says
+    "atoms (20, 2)": lambda model: setattr(model, "atoms_", model.atoms_[:, :2]),
+    "not finite": lambda model: model.components_.__setitem__((1, 1), np.nan),
+    "|u| =": lambda model: model.atoms_.__imul__(1 + 1e-5),
+    "a u without a v": lambda model: model.components_.__setitem__(2, 0.0),
+    "pair 3 is zero": lambda model: model.components_.__setitem__(2, 0.0),
+    "entries, not": _one_entry_more,
+    "shares": lambda model: model.shares_.__setitem__(1, 1.001 * model.shares_[1]),
+    "is left, it is": lambda model: setattr(model, "residual_share_", 1.01 * model.residual_share_),
+    "pair 2: a residual": _another_entry,
+    "u is": _turned_a_little,
+    "v is": _longer,
+    "a residual of nan": lambda model: setattr(model.certificate_, "residual", np.nan),
+}
+
+
+@pytest.mark.parametrize("how", PAIRS.values(), ids=PAIRS)
+@pytest.mark.parametrize("sentence", PAIR_WRONGS)
+def test_liars_pair_judge_sees_each_wrong(sentence, how):
+    posed, model = _pairs(**how)
+    PAIR_WRONGS[sentence](model)
+    assert any(sentence in fault for fault in posed.faults(model)), posed.faults(model)
+
+
+def test_liars_pair_judge_sees_signs():
+    posed, model = _pairs()
+    model.atoms_, model.components_ = -model.atoms_, -model.components_
+    assert posed.faults(model) == ["the largest entry is negative"]
+    posed, model = _pairs(nonnegative=True)
+    model.components_[0, np.flatnonzero(model.components_[0])[0]] *= -1
+    assert "entries that are negative" in posed.faults(model)
+
+
+def test_liars_pair_judge_leaves_a_tie_to_anyone():
+    """Two columns are the same: v may have the one or the other."""
+    posed, model = _pairs()
+    v = model.components_[0]
+    place = np.flatnonzero(np.abs(v) == np.abs(v[v != 0]).min())[0]  # of larger ones both would be kept
+    posed.X, posed.k = np.column_stack([posed.X, posed.X[:, place]]), 1
+    V = np.append(v, 0.0)[None]
+    for moved in (False, True):
+        W = V.copy()
+        if moved:
+            W[0, [place, -1]] = W[0, [-1, place]]
+        assert posed.faults(_with_numbers(posed, model.atoms_[:, :1], W)) == []
+
+
+def test_liars_pair_judge_takes_a_residual_at_its_word():
+    posed, model = _pairs()
+    _turned_a_little(model)
+    model = _with_numbers(posed, model.atoms_, model.components_, stated=0.1)
+    assert posed.faults(model) == []

@@ -26,9 +26,10 @@ def tell(text: str, *, err: bool = False) -> None:
 
 def component_table(found: Description, most: int = 10) -> str:
     """Return what a model says of each of its first components, and the features that weigh most in them."""
-    from princomp.estimators.description import Loadings
+    from princomp.estimators.description import Courses, Loadings
 
-    loadings = [section for section in found.sections if isinstance(section, Loadings)]
+    drawn = [section for section in found.sections if isinstance(section, Loadings)]
+    loadings = [section for section in drawn if not isinstance(section, Courses)]
     n_rows = len(found.lines[0].values) if found.lines else 0
     columns = [_column(column, most) for column in found.lines] + [_largest(each, most) for each in loadings]
     lines = ["  ".join(cells).rstrip() for cells in zip(*columns)]

@@ -46,7 +46,7 @@ def describe_pairs(model: Any) -> Description:
         notes=_notes(V),
         sections=(
             table,
-            kind("loadings", "Features of the pairs", FEATURES, features, V, names, marks(k), "Pair"),
+            kind("loadings", "Features", FEATURES, features, V, names, marks(k), "Pair"),
             _courses(np.asarray(model.atoms_, np.float64), names),
             "scores",
         ),

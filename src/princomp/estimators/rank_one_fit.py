@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +14,7 @@ from princomp._warn import warn as warn_user
 from princomp.certificates.rank_one import PairResiduals, pair_residuals
 from princomp.data import Centered, Rows, budget
 from princomp.data.centered import GRAM_ROWS
+from princomp.data.signature import require_unchanged, row_weights
 from princomp.estimators.standardise import Standardised, as_given, standardise
 from princomp.result import Result, Status, Value, warn
 from princomp.solvers import rank_one
@@ -101,7 +101,7 @@ def answer(X: Centered, value: Value, counts: Array, *, nonnegative: bool, alone
         V[j] = largest((XU[:, j] - of_u[:, j] @ V)[None], int(counts[j]), nonnegative=nonnegative)[0]
     U[:, ~V.any(axis=1)] = 0.0
     sign = np.ones(len(V)) if nonnegative else signs(V.T)
-    return U * sign, V * sign[:, None]
+    return U * sign + 0.0, V * sign[:, None] + 0.0  # without -0
 
 
 def _atoms_and_back(block: Any, rows: slice, W: Array) -> tuple[list[Array], Array]:
@@ -109,12 +109,12 @@ def _atoms_and_back(block: Any, rows: slice, W: Array) -> tuple[list[Array], Arr
     return [U], np.asarray(block.T @ U)
 
 
-def _both_products(block: Any, rows: slice, V: Array, U: Array) -> tuple[list[Array], Array]:
-    return [np.asarray(block @ V)], np.asarray(block.T @ U[rows])
+def _both_products(block: Any, rows: slice, V: Array, U: Array) -> tuple[list[Array], Array, Array]:
+    return [np.asarray(block @ V)], np.asarray(block.T @ U[rows]), row_weights(rows) @ block
 
 
 def _merge(total: Any, part: Any) -> Any:
-    return operator.add(total[0], part[0]), total[1] + part[1]
+    return total[0] + part[0], *(one + other for one, other in zip(total[1:], part[1:]))
 
 
 def concluded(
@@ -125,9 +125,9 @@ def concluded(
     with np.errstate(over="ignore", under="ignore"):
         U, given = U.astype(dtype), (V / unit).astype(dtype)
     wide, V = U.astype(np.float64), given.astype(np.float64) * unit
-    parts, XU = standard.X.reduce(_both_products, V.T, wide, combine=_merge, tile_rows=GRAM_ROWS)
+    parts, XU, weighted = standard.X.reduce(_both_products, V.T, wide, combine=_merge, tile_rows=GRAM_ROWS)
     products = (np.concatenate(parts), XU, standard.total)
-    standard.require_unchanged(names)
+    require_unchanged(standard.signature, weighted, names)
     measured = pair_residuals(
         products, wide, V, asked.counts, nonnegative=asked.nonnegative, alone=not result.value["sweeps"]
     )
@@ -155,7 +155,7 @@ def details(measured: PairResiduals) -> dict[str, Any]:
 
 
 def _status(before: Status, asked: Pairs, measured: PairResiduals, holds: bool, sweeps: int) -> Status:
-    size = f"a pair is {measured.largest:.1e} from staying where it is"
+    size = f"no pair would move by more than {measured.largest:.1e}"
     if before.code == "stopped":
         return before
     if holds:

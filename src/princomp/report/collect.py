@@ -123,6 +123,7 @@ class Atoms:
     marks: tuple[str, ...]
     axis: str
     left_out: int  # atoms
+    places: str = "Feature"  # what lines go along
 
 
 Section = Table | Points | Density | Loadings | Atoms
@@ -295,6 +296,7 @@ def _atoms(found: description.Loadings, shape: tuple[int, ...] | None) -> Atoms:
         found.marks[: len(weights)],
         found.axis,
         K - len(weights),
+        "Sample" if isinstance(found, description.Courses) else "Feature",
     )
 
 

@@ -354,7 +354,7 @@ show.loadings = (name, { features, heatMap, marks, axis: what, bars, ...packed }
 };
 
 // Atoms as small pictures on one canvas, and the chosen one large.
-show.atoms = (name, { values, shape, features, names, marks, axis: what }) => {
+show.atoms = (name, { values, shape, features, names, marks, axis: what, places }) => {
   const end = `-${name}`;
   const atoms = values.map(unpack);
   const box = document.getElementById(`mosaic${end}`);
@@ -459,7 +459,7 @@ show.atoms = (name, { values, shape, features, names, marks, axis: what }) => {
       hovertemplate: "<b>%{text}</b><br>%{y:.4g}<extra></extra>",
     }], {
       height: 380, title: { text: literal(title), font: { size: 14 } },
-      xaxis: axis("Feature", {
+      xaxis: axis(places, {
         showgrid: false, zeroline: false,
         ...(few ? { tickvals: features.map((_, j) => j), ticktext: features.map((text) => short(text, 12)) } : {}),
       }),

@@ -187,6 +187,7 @@ def _atoms(atoms: Atoms) -> dict[str, Any]:
         "names": atoms.components,
         "marks": atoms.marks,
         "axis": atoms.axis,
+        "places": atoms.places,
     }
 
 
