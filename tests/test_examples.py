@@ -53,6 +53,9 @@ def sweeps_take_networks_apart(text):
     assert min(alike["R1DL, refined"]) > 0.95
     assert min(alike["R1DL"]) < 0.9
     assert max(alike["PCA"]) < 0.8
+    for name in ("R1DL, refined", "sparse PCA", "dictionary"):
+        ((half, chosen, twice),) = numbers(rf"^{name} +(\d\.\d+) +(\d\.\d+) +(\d\.\d+)$", text)
+        assert chosen >= max(half, twice) > 0.9
 
 
 CLAIMS = {
