@@ -669,6 +669,15 @@ def test_sums_over_many_rows_in_single_precision_keep_their_digits(offset):
     assert single.residual_share_ == pytest.approx(double.residual_share_, rel=1e-4)
 
 
+@pytest.mark.parametrize(("dtype", "offset"), [(np.float32, 3e4), (np.float64, 1e6)])
+def test_what_is_left_beside_a_large_offset_is_not_taken_for_nothing(dtype, offset):
+    """Nothing is centred: the first pair holds all but a billionth, or less, of which many digits are in the data."""
+    for seed in range(6):
+        X = (offset + np.random.default_rng(seed).standard_normal((40, 300))).astype(dtype)
+        model = fit_quietly(X, 3, nonzeros=1.0, limit=100, random_state=seed)
+        assert model.components_.any(axis=1).all()
+
+
 # --- scores ---------------------------------------------------------------------------------------
 
 

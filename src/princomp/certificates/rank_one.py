@@ -10,50 +10,60 @@ import numpy as np
 
 from princomp._typing import Array
 
+ROUNDING = 16.0  # times eps: what rounding of stored pairs, and of products with them, may do, relative to |X|
+
 
 @dataclass(frozen=True)
 class PairResiduals:
-    """How far pairs are from staying where they are, and what they leave of X."""
+    """How far pairs are from staying where they are."""
 
     directions: Array  # (k,) |u - Rv/|Rv||
-    loadings: Array  # (k,) by how much the entries of v are not those of R'u, relative to |v|
-    missed: Array  # (k,) share of the squares that v could hold with its number of nonzeros, and does not
-    left: float  # |X - sum u v'|^2, relative to |X|^2
+    loadings: Array  # (k,) |v - the v-step of u|, relative to |v|
 
     @property
-    def largest(self) -> float:
-        """The largest of them all."""
-        every = np.concatenate([self.directions, self.loadings, self.missed])
-        return float(every.max(initial=0.0))
+    def each(self) -> Array:
+        """The larger of the two, of each pair."""
+        return np.maximum(self.directions, self.loadings)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is asked of the data about pairs U (n, k) and V (k, p)."""
+
+    XV: Array  # (n, k)
+    XU: Array  # (p, k)
+    total: float  # |X|^2
+    left: float  # |X - UV|^2
 
 
 def pair_residuals(
-    products: tuple[Array, Array, float], U: Array, V: Array, counts: Array, *, nonnegative: bool, alone: bool
+    found: Measured, U: Array, V: Array, counts: Array, *, nonnegative: bool, alone: bool, tol: float, eps: float
 ) -> PairResiduals:
-    """Measure pairs U (n, k), V (k, p), from ``products`` = (XV', (n, k), X'U, (p, k), and |X|^2).
+    """Measure pairs U (n, k), V (k, p), stored with a relative error of ``eps``.
 
-    ``alone``: each pair stands on what those before it leave, else on what all others leave. A pair of zeros is right
-    where nothing is left for it.
+    ``alone``: each pair stands on what those before it leave, else on what all others leave. Of entries that tie, up to
+    rounding, any may be kept. A pair of zeros is right where no more is left than rounding, or u's off by ``tol``.
     """
-    XV, XU, total = products
     of_v, of_u = V @ V.T, U.T @ U
-    kept = 1 if alone else None
-    others_v, others_u = (np.triu(of, 1) if kept else of - np.diag(np.diag(of)) for of in (of_v, of_u))
-    ahead, back = XV - U @ others_v, XU - V.T @ others_u  # (n, k) the Rv's, (p, k) the R'u's
-    left = max(total - 2 * float(np.vdot(V.T, XU)) + float(np.vdot(of_v, of_u)), 0.0) / (total or 1.0)
-    k = len(V)
-    directions, loadings, missed = np.zeros(k), np.zeros(k), np.zeros(k)
-    for j, (u, v) in enumerate(zip(U.T, V)):
+    others_v, others_u = (np.triu(of, 1) if alone else of - np.diag(np.diag(of)) for of in (of_v, of_u))
+    ahead, back = found.XV - U @ others_v, found.XU - V.T @ others_u  # (n, k) the Rv's, (p, k) the R'u's
+    slack = ROUNDING * eps * np.sqrt(found.total)
+    directions, loadings = np.zeros(len(V)), np.zeros(len(V))
+    for j, (u, v, count) in enumerate(zip(U.T, V, counts)):
         if not (u.any() and v.any()):
-            missed[j] = left
+            loadings[j] = float(found.left > max(slack**2, tol**2 * found.total))
             continue
-        length = float(np.linalg.norm(ahead[:, j]))
+        length, size = float(np.linalg.norm(ahead[:, j])), float(np.linalg.norm(v))
         directions[j] = np.linalg.norm(u - ahead[:, j] / length) if length else 1.0
-        b, there = back[:, j], v != 0
-        sizes = np.maximum(b, 0.0) ** 2 if nonnegative else b**2
-        best = float(np.partition(sizes, -int(counts[j]))[-int(counts[j]) :].sum())
-        loadings[j] = np.linalg.norm(v[there] - b[there]) / np.linalg.norm(v)
-        missed[j] = max(best - float(sizes[there].sum()), 0.0) / (best or 1.0)
-        if int(there.sum()) > int(counts[j]) or (nonnegative and (v < 0).any()):
-            missed[j] = 1.0  # not a v that is allowed
-    return PairResiduals(directions, loadings, missed, left)
+        loadings[j] = np.linalg.norm(v - _v_step(back[:, j], v, int(count), slack, nonnegative)) / size
+    return PairResiduals(directions, loadings)
+
+
+def _v_step(b: Array, v: Array, count: int, slack: float, nonnegative: bool) -> Array:
+    """Return the entries of b that are largest in magnitude, the others zero; of those that tie, those of v."""
+    b = np.maximum(b, 0.0) if nonnegative else b
+    sizes = np.abs(b) + slack * (v != 0)
+    kept = np.argpartition(sizes, len(b) - count)[len(b) - count :]
+    out = np.zeros_like(b)
+    out[kept] = b[kept]
+    return out

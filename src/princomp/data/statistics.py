@@ -117,7 +117,7 @@ def _images_and_squares(block: Any, rows: slice, Z: Array, *others: Array) -> tu
         scores = np.empty((block.shape[0], m * len(every)), Z.dtype)
         images = block.gram_apply(np.hstack(every), scores)[:, :m]
         squares = np.einsum("ij,ij->j", scores, scores, dtype=np.float64)
-        return images.astype(np.float64), squares.reshape(-1, m)
+        return images, squares.reshape(-1, m)
     from scipy.linalg import get_blas_funcs
 
     n, p = block.shape
@@ -130,7 +130,7 @@ def _images_and_squares(block: Any, rows: slice, Z: Array, *others: Array) -> tu
             scores = multiply(1.0, tile, V if m > 1 else V[:, 0], **{"trans_a" if m > 1 else "trans": 1})
             total += np.einsum("i...,i...->...", scores, scores, dtype=np.float64)
         _add_product(multiply, tile, scores, images)
-    return images.astype(np.float64), squares
+    return images, squares
 
 
 def _add_product(multiply: Any, tile: Array, scores: Array, images: Array) -> None:
@@ -139,6 +139,13 @@ def _add_product(multiply: Any, tile: Array, scores: Array, images: Array) -> No
         multiply(1.0, tile, scores, beta=1.0, c=images, overwrite_c=1)
     else:
         multiply(1.0, tile, scores, beta=1.0, y=images[:, 0], overwrite_y=1)
+
+
+def _add_in_double(total: Any, part: Any) -> Any:
+    """Add images, of either precision, and squares, in double precision."""
+    images = total[0] if total[0].dtype == np.float64 else total[0].astype(np.float64)
+    images += part[0]
+    return images, total[1] + part[1]
 
 
 def _apply(block: Any, rows: slice, V: Array) -> Array:
@@ -372,7 +379,8 @@ def images_and_squares(X: Centered, Z: Array, *others: Array) -> tuple[Array, Ar
     over blocks are in double.
     """
     every = [np.asfortranarray(V, np.float32 if X.single else np.float64) for V in (Z, *others)]
-    return X.reduce(_images_and_squares, *every, tile_rows=GRAM_ROWS)
+    images, squares = X.reduce(_images_and_squares, *every, tile_rows=GRAM_ROWS, combine=_add_in_double)
+    return images.astype(np.float64, copy=False), squares
 
 
 def gram_apply_and_scores(X: Centered, V: Array) -> tuple[Array, Array, Array]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp._warn import warn as warn_user
-from princomp.certificates.rank_one import PairResiduals, pair_residuals
+from princomp.certificates.rank_one import Measured, pair_residuals
 from princomp.data import Centered, Rows, budget
 from princomp.data.centered import GRAM_ROWS
 from princomp.data.signature import require_unchanged, row_weights
@@ -19,7 +19,7 @@ from princomp.estimators.standardise import Standardised, as_given, standardise
 from princomp.result import Result, Status, Value, warn
 from princomp.solvers import rank_one
 from princomp.solvers.rank_one import Pairs, largest
-from princomp.solvers.scatter import MATRIX_SIDE, Matrix, Passes, Scatter
+from princomp.solvers.scatter import MATRIX_SIDE, Guarded, Matrix, Passes, Scatter
 from princomp.solvers.signs import signs
 
 # X'X is made where that takes less time than products with X. A pair takes some 30 steps, each of which reads X once;
@@ -27,6 +27,10 @@ from princomp.solvers.signs import signs
 STEPS_OF_PAIR = 30
 FASTER = 10
 SINGLE_TOTAL = (1e-30, 1e30)  # squares of X between which products in single precision neither overflow nor vanish
+# Shares of |X|^2 |z|^2 below which |Xz|^2 is known to too few digits: by X'X, whose rounding is that of squares; and in
+# single precision, where sums of many products of either sign lose less than the worst that could be.
+COARSE_SQUARES = 1e-8
+COARSE_SINGLE = 1e-7
 COPIES = 6  # of V, W and H, at a time, with a step under way
 
 
@@ -74,11 +78,12 @@ def find_pairs(
 
 def products(standard: Standardised, rows: Rows) -> Scatter:
     """Return X'X as steps see it: made already, or by passes, in single precision if the data are."""
+    exact, total = Passes(standard.X), standard.total
     if standard.scatter is not None:
-        return Matrix(standard.scatter)
-    X = standard.X
-    single = rows.dtype == np.float32 and X.factor is None and SINGLE_TOTAL[0] < standard.total < SINGLE_TOTAL[1]
-    return Passes(Centered(rows, None, None, single=True) if single else X)
+        return Guarded(Matrix(standard.scatter), exact, total, COARSE_SQUARES)
+    if rows.dtype == np.float32 and standard.X.factor is None and SINGLE_TOTAL[0] < total < SINGLE_TOTAL[1]:
+        return Guarded(Passes(Centered(rows, single=True)), exact, total, COARSE_SINGLE)
+    return exact
 
 
 # After the solver
@@ -109,8 +114,16 @@ def _atoms_and_back(block: Any, rows: slice, W: Array) -> tuple[list[Array], Arr
     return [U], np.asarray(block.T @ U)
 
 
-def _both_products(block: Any, rows: slice, V: Array, U: Array) -> tuple[list[Array], Array, Array]:
-    return [np.asarray(block @ V)], np.asarray(block.T @ U[rows]), row_weights(rows) @ block
+def _measure(block: Any, rows: slice, V: Array, U: Array) -> tuple[list[Array], Array, Array, Array]:
+    """Return XV', X'U, what the data are known by, and the squares of X - UV, of a block."""
+    some, XV = U[rows], np.asarray(block @ V.T)
+    if isinstance(block, np.ndarray):
+        apart = block - some @ V
+        left = np.vdot(apart, apart)
+    else:  # without making it dense
+        squares = float(block.square_sums().sum())
+        left = max(squares - 2 * np.vdot(some, XV) + np.vdot(some.T @ some, V @ V.T), 0.0)
+    return [XV], np.asarray(block.T @ some), row_weights(rows) @ block, np.asarray(left)
 
 
 def _merge(total: Any, part: Any) -> Any:
@@ -125,63 +138,62 @@ def concluded(
     with np.errstate(over="ignore", under="ignore"):
         U, given = U.astype(dtype), (V / unit).astype(dtype)
     wide, V = U.astype(np.float64), given.astype(np.float64) * unit
-    parts, XU, weighted = standard.X.reduce(_both_products, V.T, wide, combine=_merge, tile_rows=GRAM_ROWS)
-    products = (np.concatenate(parts), XU, standard.total)
+    parts, XU, weighted, left = standard.X.reduce(_measure, V, wide, combine=_merge, tile_rows=GRAM_ROWS)
     require_unchanged(standard.signature, weighted, names)
-    measured = pair_residuals(
-        products, wide, V, asked.counts, nonnegative=asked.nonnegative, alone=not result.value["sweeps"]
+    found = Measured(np.concatenate(parts), XU, standard.total, float(left))
+    how = {"nonnegative": asked.nonnegative, "alone": not result.value["sweeps"]}
+    residuals = pair_residuals(found, wide, V, asked.counts, **how, tol=asked.tol, eps=float(np.finfo(dtype).eps))
+    certificate = replace(
+        result.certificate,
+        residual=float(residuals.each.max()),
+        tol=asked.tol,
+        details={"u": float(residuals.directions.max()), "v": float(residuals.loadings.max())},
     )
-    certificate = replace(result.certificate, residual=measured.largest, tol=asked.tol, details=details(measured))
-    status = _status(result.status, asked, measured, certificate.holds, int(result.value["sweeps"]))
+    status = _status(result.status, asked, residuals.each, certificate.holds, int(result.value["sweeps"]))
     _warn_of(status, asked, V)
     squares = np.einsum("ij,ij->i", V, V)
     result = replace(
         result,
         value={"U": U, "V": given},
-        objective=float(as_given(measured.left * standard.total, unit)),
+        objective=float(as_given(found.left, unit)),
         certificate=certificate,
         status=status,
     )
-    return Found(U, given, squares / (standard.total or 1.0), measured.left, result)
+    total = standard.total or 1.0
+    return Found(U, given, squares / total, found.left / total, result)
 
 
-def details(measured: PairResiduals) -> dict[str, Any]:
-    """Return the parts of a certificate."""
-    return {
-        "u": float(measured.directions.max(initial=0.0)),
-        "v": float(measured.loadings.max(initial=0.0)),
-        "missed": float(measured.missed.max(initial=0.0)),
-    }
-
-
-def _status(before: Status, asked: Pairs, measured: PairResiduals, holds: bool, sweeps: int) -> Status:
-    size = f"no pair would move by more than {measured.largest:.1e}"
+def _status(before: Status, asked: Pairs, residuals: Array, holds: bool, sweeps: int) -> Status:
+    most = float(residuals.max())
+    size = f"no pair would move by more than {most:.1e}"
     if before.code == "stopped":
         return before
     if holds:
         return Status("converged", f"Converged: {size}, within tol {asked.tol:.0e}.")
     if asked.tol == 0:
-        most = f"max_iter={asked.max_iter} steps for each pair, or as many as moved it"
-        return Status("iteration limit", f"Made {most}, as tol=0 asks: {size}.")
+        steps = f"max_iter={asked.max_iter} steps for each pair, or as many as moved it"
+        return Status("iteration limit", f"Made {steps}, as tol=0 asks: {size}.")
     if sweeps:
         return Status("iteration limit", f"Ended after {sweeps} sweeps, as asked: {size}.")
-    far = np.flatnonzero(np.maximum(measured.directions, np.maximum(measured.loadings, measured.missed)) > asked.tol)
+    far = np.flatnonzero(residuals > asked.tol)
     which = f"pair {far[0] + 1}" + (f" and {len(far) - 1} more" if len(far) > 1 else "")
-    accept = f"accept this accuracy with tol={2 * measured.largest:.0e}"
+    accept = f"accept this accuracy with tol={2 * most:.0e}"
     return Status(
         "iteration limit",
         f"Not converged after max_iter={asked.max_iter} steps of a pair: {which} would still move, by "
-        f"{measured.largest:.1e} at most, above tol {asked.tol:.0e}. Raise max_iter, or {accept}.",
+        f"{most:.1e} at most, above tol {asked.tol:.0e}. Raise max_iter, or {accept}.",
     )
 
 
 def _warn_of(status: Status, asked: Pairs, V: Array) -> None:
     empty = int((~V.any(axis=1)).sum())
-    if empty:
-        held = len(V) - empty
+    held = len(V) - empty
+    if empty and not held:
+        warn_user("X is zero everywhere, and so are all pairs.")
+    elif empty:
         warn_user(
             f"Nothing is left of X after {held} pair{'s' if held != 1 else ''}: the other{'s' if empty > 1 else ''} "
-            f"{'are' if empty > 1 else 'is'} zero. Ask for fewer with n_components={max(held, 1)}."
+            f"{'are' if empty > 1 else 'is'} zero. Ask for fewer with n_components={held}."
         )
     if not status and not (asked.sweeps and status.code == "iteration limit"):
         warn(status, asked.tol)

@@ -29,8 +29,9 @@ from princomp.result import State, Value
 from princomp.solvers.one_by_one import in_turn
 from princomp.solvers.scatter import Scatter
 
-NEAR = 100.0  # times tol: who moves by less is looked at
-NOTHING = 1e-12  # of the squares of X: less is rounding, nothing is left to find
+NEAR = 30.0  # times tol: who moves by less is looked at
+CRUMBS = 4.0  # times what pairs are known to leave
+NOTHING = 1e-26  # of |X|^2 |z|^2, as |Xz|^2: less is rounding, nothing is left to find
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,14 @@ class Pairs:
     def look(self, moved: Array) -> bool:
         """Tell whether u's that moved by so much may be so near the end that it is worth to measure how they move."""
         return bool((moved <= NEAR * self.tol).all())
+
+    def is_crumbs(self, norm: Array, value: Value) -> bool:
+        """Tell whether what is left is no more than what pairs leave that ended within ``tol``: nothing is left, then.
+
+        |Rv|^2 of a random v of length 1 is |R|^2 / p on average; a u that is off by its last move leaves as much of v.
+        """
+        crumbs = float(np.minimum(value["moves"], self.tol) ** 2 @ value["captured"])
+        return bool((norm**2 * value["V"].shape[1] <= CRUMBS * crumbs).all())
 
     def kept(self, B: Array, count: int) -> Array:
         """Return the v's (m, p) of the v-step: the entries of B that are largest in magnitude, the others zero."""
@@ -82,6 +91,7 @@ class Left:
     """R = X (I - W V'): what pairs, all or all but one, leave of X, by products with it."""
 
     scatter: Scatter
+    total: float  # |X|^2
     V: Array  # (j, p)
     W: Array  # (j, p)
     but: int | None = None  # the pair that takes nothing away
@@ -95,8 +105,9 @@ class Left:
         """
         z = v - self._others(v @ self.V.T) @ self.W
         images, squares = self.scatter.images(z.T, *([(z - before.norm[:, None] * before.w).T] if look else []))
-        norm = np.sqrt(squares[0])
-        one = np.where(norm > 0, norm, 1.0)[:, None]
+        nothing = squares[0] <= NOTHING * self.total * np.einsum("ij,ij->i", z, z)
+        norm = np.where(nothing, 0.0, np.sqrt(squares[0]))
+        one = np.where(norm > 0, norm, np.inf)[:, None]
         w, h = z / one, images.T / one
         if look:
             apart = (squares[1] - (norm - before.norm) ** 2) / np.where(norm > 0, norm * before.norm, 1.0)
@@ -148,7 +159,7 @@ def rank_one(scatter: Scatter, value: Value, *, asked: Pairs) -> Iterator[State]
     The residual of a state is infinite until the pairs are done; then it is the largest by which a u moved in its last
     step, and, after a sweep, the largest by which one moved in it.
     """
-    step, leave = partial(_step, asked), partial(_left, scatter)
+    step, leave = partial(_step, asked), partial(_left, scatter, asked.total)
     if not enough(value, asked):
         for state in in_turn(value, step, leave, k=len(asked.counts), total=asked.total):
             value = state.value
@@ -177,8 +188,8 @@ def pairs(value: Value) -> tuple[Array, Array]:
     return V, W
 
 
-def _left(scatter: Scatter, value: Value) -> Left:
-    return Left(scatter, value["V"], value["W"])
+def _left(scatter: Scatter, total: float, value: Value) -> Left:
+    return Left(scatter, total, value["V"], value["W"])
 
 
 # Pair after pair
@@ -192,6 +203,8 @@ def _step(asked: Pairs, R: Left, value: Value) -> tuple[Value, float, float]:
     v, before = value["v"], At(value["w"], value["h"], value["norm"], value["moved"])
     look = asked.look(before.moved)
     now = R.there_and_back(_normalised(v), before, look=look)
+    if not value["steps"] and asked.is_crumbs(now.norm, value):
+        now = replace(now, w=np.zeros_like(now.w), h=np.zeros_like(now.h))
     found = asked.kept(R.back(now.h), int(asked.counts[pair]))
     still = look and bool((now.moved <= asked.tol).all())
     # A feature that has just come in, or gone, will move u: unless that is by a tie, and moves nothing.
@@ -215,14 +228,13 @@ def _normalised(v: Array) -> Array:
 def _begun(asked: Pairs, value: Value, pair: int) -> dict[str, Array]:
     """Return the search for a pair at its beginning: at the v that is given, if one is, and at random."""
     m, p = asked.starts, value["V"].shape[1]
-    nothing = asked.total - value["captured"].sum() <= asked.total * NOTHING
     v = np.random.default_rng([int(value["seed"]), pair]).standard_normal((m, p))
     if asked.nonnegative:
         v = np.abs(v)
     if pair < len(value["begin"]) and value["begin"][pair].any():
         v[0] = value["begin"][pair]
     nowhere = {"w": np.zeros((m, p)), "h": np.zeros((m, p)), "norm": np.zeros(m), "moved": np.full(m, np.inf)}
-    return {"v": np.zeros((m, p)) if nothing else v, **nowhere}
+    return {"v": v, **nowhere}
 
 
 # Sweeps over all pairs
@@ -232,7 +244,7 @@ def _sweep(scatter: Scatter, value: Value, asked: Pairs) -> State:
     """Return the state after a step of each pair on what all others leave."""
     V, W, H, norms, moves = (np.array(value[name], order="C") for name in ("V", "W", "H", "norms", "moves"))
     for j in np.flatnonzero(V.any(axis=1)):
-        one, R = slice(j, j + 1), Left(scatter, V, W, but=int(j))
+        one, R = slice(j, j + 1), Left(scatter, asked.total, V, W, but=int(j))
         before = At(W[one], H[one], norms[one], moves[one])
         now = R.there_and_back(_normalised(V[one]), before, look=asked.look(before.moved))
         if now.norm[0] > 0:

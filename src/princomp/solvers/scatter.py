@@ -287,6 +287,30 @@ class Passes(Factored):
         return statistics.images_and_squares(self.X, Z, *others)
 
 
+class Guarded(Scatter):
+    """S by quick products, and by exact ones where the rounding of the quick ones would show: ``images`` alone.
+
+    ``least`` is a share of tr S: a z of length 1 with squares |Xz|^2 below is multiplied once more.
+    """
+
+    def __init__(self, quick: Scatter, exact: Scatter, total: float, least: float) -> None:
+        self.quick, self.exact, self.least = quick, exact, least * total
+        self.features = quick.features
+
+    @property
+    def diagonal(self) -> Array:
+        return self.exact.diagonal
+
+    def apply(self, V: Array, *, roughly: bool = False) -> Array:
+        return (self.quick if roughly else self.exact).apply(V)
+
+    def images(self, Z: Array, *others: Array) -> tuple[Array, Array]:
+        images, squares = self.quick.images(Z, *others)
+        if (squares[0] >= self.least * np.einsum("ij,ij->j", Z, Z)).all():
+            return images, squares
+        return self.exact.images(Z, *others)
+
+
 class _Transposed(Factored):
     def __init__(self, of: Passes) -> None:
         self._of, self.shape, self.features = of, of.shape[::-1], of.shape[0]
