@@ -305,6 +305,7 @@ def main(names):
     matplotlib.use("Agg")
     import dictionary_pictures as dictionary
     import kernel_pictures as kernel
+    import rank_one_pictures as rank_one
     from certificate_pictures import certificate, floors
     from matplotlib import pyplot as plt
     from neuroimaging_pictures import maps
@@ -313,8 +314,9 @@ def main(names):
 
     outlines = (two_ways, descent, misleads, offsets, sparse_loadings, two_answers, contiguous)
     outlines += (certificate, floors, posterior, how_many, mixture, dictionary.wild_cells, dictionary.sparsities)
+    outlines += (rank_one.planted_pairs,)
     pixels = (kernel.contours, kernel.radial_kernels, kernel.widths, kernel.swiss_roll, kernel.mosaic)
-    pixels += (dictionary.atoms, dictionary.from_image, preparations)
+    pixels += (dictionary.atoms, dictionary.from_image, rank_one.networks, preparations)
     drawings = [(draw, write_outlines, "svg") for draw in outlines] + [(draw, write_pixels, "png") for draw in pixels]
     drawings += [(maps, partial(write_pixels, colours=200), "png")]
     PICTURES.mkdir(exist_ok=True)

@@ -16,6 +16,7 @@ HEADERS = {
     "offsets.py": "scikit-learn default",
     "memmap.py": "peak unshared memory",
     "probabilistic.py": "times ours",
+    "rank_one.py": "two bare products",
     "sparse_cardinality.py": "times ours",
     "sparse_dictionary.py": "times ours",
     "sparse_regression.py": "times ours",

@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 def numbers(pattern, text):
     """What the groups of a pattern match, wherever it does."""
-    return [[float(group) for group in found.groups()] for found in re.finditer(pattern, text)]
+    return [[float(group) for group in found.groups()] for found in re.finditer(pattern, text, re.MULTILINE)]
 
 
 def fewer_coefficients(text):
@@ -44,7 +44,22 @@ def the_stream_teaches(text):
     assert looks[-1][1] < looks[0][1] / 2
 
 
+def sweeps_take_networks_apart(text):
+    """R1DL with sweeps finds all networks; pairs one by one, and PCA, mix them."""
+    alike = {
+        name: numbers(rf"^{name} +" + r" +".join([r"(\d\.\d+)"] * 6) + "$", text)[0]
+        for name in ("R1DL", "R1DL, refined", "PCA")
+    }
+    assert min(alike["R1DL, refined"]) > 0.95
+    assert min(alike["R1DL"]) < 0.9
+    assert max(alike["PCA"]) < 0.8
+    for name in ("R1DL, refined", "sparse PCA", "dictionary"):
+        ((half, chosen, twice),) = numbers(rf"^{name} +(\d\.\d+) +(\d\.\d+) +(\d\.\d+)$", text)
+        assert chosen >= max(half, twice) > 0.9
+
+
 CLAIMS = {
+    "brain_networks.py": sweeps_take_networks_apart,
     "learned_against_fixed.py": fewer_coefficients,
     "bag_of_patches.py": patches_beat_pixels,
     "clusters_of_codes.py": codes_beat_pixels,

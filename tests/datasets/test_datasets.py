@@ -17,6 +17,7 @@ MAKERS = {
     "make_height_weight": {"n_samples": 30},
     "make_circles": {"n_samples": 30},
     "make_swiss_roll": {"n_samples": 30},
+    "make_brain": {"n_samples": 30, "shape": (12, 14, 10)},
 }
 makers = pytest.mark.parametrize("name", MAKERS)
 
@@ -239,6 +240,44 @@ def test_swiss_roll_without_noise():
     np.testing.assert_allclose(chords, np.ptp(roll.sheet[:, 0]), rtol=1e-4)
 
 
+def test_brain_without_noise_is_courses_times_maps():
+    brain = datasets.make_brain(60, noise=0)
+    assert brain.mask.shape == (24, 28, 20)
+    assert 0.45 < brain.mask.mean() < 0.55
+    assert brain.maps.shape == (len(brain.names), brain.mask.sum())
+    np.testing.assert_array_equal(brain.X, brain.courses @ brain.maps)
+    np.testing.assert_allclose((brain.courses**2).mean(axis=0), 1)
+    assert np.linalg.matrix_rank(brain.X) == len(brain.names)
+    noisy = datasets.make_brain(60, noise=2.0)
+    np.testing.assert_array_equal(noisy.maps, brain.maps)
+    assert 1.95 < np.std(noisy.X - brain.X) < 2.05
+
+
+def test_networks_of_a_brain_have_few_voxels_some_in_common_and_one_both_signs():
+    brain = datasets.make_brain(20, strength=2.0)
+    there = brain.maps != 0
+    assert (there.mean(axis=1) > 0.03).all()
+    assert (there.mean(axis=1) < 0.08).all()
+    assert (np.abs(brain.maps).max(axis=1) > 1.6).all()  # the middle of a ball need not be that of a voxel
+    in_common = there.astype(float) @ there.T
+    np.fill_diagonal(in_common, 0)
+    assert in_common.any()
+    assert (in_common.max(axis=1) < 0.6 * there.sum(axis=1)).all()
+    both = [name for name, row in zip(brain.names, brain.maps, strict=True) if row.min() < -1 and row.max() > 1]
+    assert both == ["attention"]
+
+
+def test_courses_of_a_brain_are_smooth_and_each_subject_has_its_own():
+    brain = datasets.make_brain(4000, shape=(8, 8, 8), n_subjects=4, correlation=0.5)
+    assert np.bincount(brain.subjects).tolist() == [1000] * 4
+    assert (np.diff(brain.subjects) >= 0).all()
+    steps = (np.diff(brain.courses, axis=0) ** 2).mean(axis=1)
+    ends = np.flatnonzero(np.diff(brain.subjects))
+    assert steps[ends].mean() > 4 * np.delete(steps, ends).mean()
+    alike = np.corrcoef(brain.courses.T)[np.triu_indices(len(brain.names), 1)]
+    assert 0.4 < alike.mean() < 0.6
+
+
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
@@ -253,6 +292,10 @@ def test_swiss_roll_without_noise():
         ("make_height_weight", {"n_samples": 1}),
         ("make_circles", {"factor": float("inf")}),
         ("make_swiss_roll", {"noise": -0.1}),
+        ("make_brain", {"shape": (24, 28)}),
+        ("make_brain", {"shape": (24, 28, 7)}),
+        ("make_brain", {"correlation": 1.0}),
+        ("make_brain", {"n_samples": 5, "n_subjects": 3}),
     ],
 )
 def test_wrong_arguments_are_named(name, wrong):

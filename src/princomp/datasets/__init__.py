@@ -5,6 +5,7 @@ global random state is neither read nor changed.
 """
 
 from princomp.datasets.base import Dataset
+from princomp.datasets.brain import Brain, make_brain
 from princomp.datasets.matrices import (
     Decay,
     LowRankPlusSparse,
@@ -19,6 +20,7 @@ from princomp.datasets.shapes import Circles, HeightWeight, SwissRoll, make_circ
 from princomp.datasets.tables import Pitprops, Tobamovirus, Wine, load_pitprops, load_tobamovirus, load_wine
 
 __all__ = [
+    "Brain",
     "Circles",
     "Dataset",
     "Decay",
@@ -33,6 +35,7 @@ __all__ = [
     "load_pitprops",
     "load_tobamovirus",
     "load_wine",
+    "make_brain",
     "make_circles",
     "make_decay",
     "make_height_weight",
