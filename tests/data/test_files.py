@@ -616,7 +616,7 @@ def test_arrays_have_no_named_columns(tmp_path):
     np.save(tmp_path / "x.npy", numbers())
     with pytest.raises(DataError, match=r"x\.npy has no named columns: label is for \.csv, \.tsv, \.txt, \.parquet, "):
         read(tmp_path / "x.npy", label="a")
-    with pytest.raises(DataError, match=r"x\.npy is no table: drop and index are for \.csv, \.tsv, \.txt, \.parquet\."):
+    with pytest.raises(DataError, match=r"x\.npy is no table: drop and index are for \.csv, \.tsv, \.txt, \.parquet, "):
         read(tmp_path / "x.npy", drop="a")
 
 

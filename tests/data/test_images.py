@@ -96,7 +96,7 @@ def test_images_must_be_of_one_size_and_kind(frames):
     np.save(frames / "x.npy", pixels())
     with pytest.raises(DataError, match=r"x\.npy is not a \.png file as "):
         read(frames / "*")
-    with pytest.raises(DataError, match=r"has no named columns: label, drop and index are for"):
+    with pytest.raises(DataError, match=r"is no table: drop and index are for"):
         read(frames, index="name")
 
 

@@ -9,7 +9,15 @@ from sklearn.pipeline import make_pipeline
 
 import princomp
 from methods import METHODS
-from princomp import PCA, DictionaryLearning, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
+from princomp import (
+    PCA,
+    DictionaryLearning,
+    ProbabilisticPCA,
+    ProbabilisticPCAMixture,
+    RankOneDictionary,
+    SparseCCA,
+    SparsePCA,
+)
 from princomp._kinds import Number, declared
 from princomp.persistence import schema
 
@@ -27,7 +35,7 @@ EQUAL = np.ones((20, 4))
 # --- warnings -------------------------------------------------------------------------------------
 
 # With so few features, or a step for each component; or with as many passes as are asked for, which is no surprise.
-DONE_AT_ONCE = ("pca, krylov", "sparse, cardinality", "dictionary, online", "dictionary, ksvd")
+DONE_AT_ONCE = ("pca, krylov", "sparse, cardinality", "dictionary, online", "dictionary, ksvd", "rank one, refined")
 CENTRE = {getattr(princomp, method.estimator) for method in METHODS.values() if method.ignores_offset}
 WARNERS = {
     f"{name}, cut off": (method.make(max_iter=1, tol=1e-14), X)
@@ -76,11 +84,12 @@ def test_every_estimator_warns_here():
 
 # --- how many components --------------------------------------------------------------------------
 
+DICTIONARIES = (DictionaryLearning, RankOneDictionary)  # which may have more than rows or columns
 WORDS = {PCA: 'a share in (0, 1], "mle", or None', ProbabilisticPCA: "one of ard, bic, evidence, held-out, or None"}
 
 
 @pytest.mark.parametrize("asked", ["two", "", True, False, np.True_, [2], (2,), 0, -1, 7, 41, 2.0, 1.5, np.nan, {}])
-@pytest.mark.parametrize("kind", [kind for kind in ESTIMATORS if kind is not DictionaryLearning])
+@pytest.mark.parametrize("kind", [kind for kind in ESTIMATORS if kind not in DICTIONARIES])
 def test_a_number_of_components_that_means_nothing_is_refused_in_words(kind, asked):
     """Also lists, which compare with numbers one by one, and True, which is the integer 1 to Python."""
     if kind in UP_TO_ROWS and asked == 7:  # of which there are 40
@@ -101,14 +110,15 @@ def test_so_it_is_from_a_covariance(kind):
 
 
 @pytest.mark.parametrize("asked", ["two", True, [2], 0, None])
-@pytest.mark.parametrize("kind", [SparsePCA, DictionaryLearning])
+@pytest.mark.parametrize("kind", [SparsePCA, *DICTIONARIES])
 def test_a_dictionary_may_have_more_components_than_features(kind, asked):
-    sparse = kind(asked, alpha=1.0, random_state=0)
+    model = kind(asked, random_state=0, **({"nonzeros": 3} if kind is RankOneDictionary else {"alpha": 1.0}))
     if asked is None:
-        assert sparse.set_params(n_components=8).fit(X).components_.shape == (8, 6)
+        assert model.set_params(n_components=8).fit(X).components_.shape == (8, 6)
         return
-    with pytest.raises(ValueError, match=r"^n_components must be an integer of at least 1, or None; got "):
-        sparse.fit(X)
+    ways = r"an integer of at least 1, (a share in \(0, 1\], )?or None"
+    with pytest.raises(ValueError, match=rf"^n_components must be {ways}; got "):
+        model.fit(X)
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -196,7 +206,7 @@ def test_named_rows_of_another_width_are_refused_after_a_fit_without_names():
         fitted.transform([frame.iloc[:, :5]])
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("kind", [kind for kind in ESTIMATORS if kind is not RankOneDictionary])  # it does not centre
 def test_what_spans_more_than_float64_holds_is_refused(kind):
     """Each number is finite, but not the distance of one row from the mean."""
     wide = np.where(np.arange(40)[:, None] == 3, -1.7e308, 1.7e308) * np.ones(6)

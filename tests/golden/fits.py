@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from helpers import data_with_spectrum
-from princomp import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, SparsePCA
+from princomp import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, RankOneDictionary, SparseCCA, SparsePCA
 from princomp.datasets import load_pitprops, load_wine
 from princomp.estimators.description import describe, describe_scores
 from princomp.kernels import Gaussian, Linear, NearestNeighbors, Normalized, Polynomial
@@ -126,6 +126,9 @@ FITS = {
     "sparse, dictionary, nonnegative": (sparse(formulation="dictionary", alpha=2.0, nonnegative=True), TABLE),
     "sparse, dictionary, nonzeros": (sparse(formulation="dictionary", nonzeros=4, scale=True), WINE),
     "sparse, dictionary, wide": (sparse(formulation="dictionary", alpha_share=0.2), WIDE),
+    "pairs": (RankOneDictionary(3, nonzeros=4, random_state=0), TABLE),
+    "pairs, wide, swept": (RankOneDictionary(2, refine=50, n_init=3, random_state=0), WIDE),
+    "pairs, share, counts": (RankOneDictionary(0.5, nonzeros=5, nonnegative=True, random_state=0), COUNTS),
     "sparse, regression": (sparse(formulation="regression", alpha=20.0), TABLE),
     "sparse, regression, each": (sparse(formulation="regression", alpha=[30.0, 20.0, 10.0], n_init=2), TABLE),
     "sparse, regression, ridge": (sparse(formulation="regression", alpha=20.0, ridge=1.0), TABLE),

@@ -18,6 +18,7 @@ from princomp import (
     KernelPCA,
     ProbabilisticPCA,
     ProbabilisticPCAMixture,
+    RankOneDictionary,
     SparseCCA,
     SparsePCA,
     plots,
@@ -41,6 +42,7 @@ def models():
         "sparse": SparsePCA(3, nonzeros=3, certify=True).fit(TABLE),
         "cca": SparseCCA(2, alpha_x=0.05, alpha_y=0.02, tol=1e-9, max_iter=5000).fit(TABLE, OTHER),
         "dictionary": DictionaryLearning(8, alpha=0.5, max_iter=3, random_state=0).fit(TABLE),
+        "pairs": RankOneDictionary(3, nonzeros=4, random_state=0).fit(TABLE),
     }
 
 
@@ -108,6 +110,8 @@ PAGES = {
     "cca": lambda m: collect(m["cca"], TABLE, OTHER),
     "dictionary": lambda m: collect(m["dictionary"], TABLE),
     "dictionary of images": lambda m: collect(m["dictionary"], TABLE, image_shape=(3, 4)),
+    "pairs": lambda m: collect(m["pairs"], TABLE),
+    "pairs of images": lambda m: collect(m["pairs"], TABLE, image_shape=(3, 4)),
 }
 
 
@@ -122,6 +126,7 @@ FITS = {
     "kernel": ("--method", "kernel", "-k", "2", "--gamma", "1e-5"),
     "cca": ("--method", "cca", "--other", "hue", "--other", "proline"),
     "dictionary": ("--method", "dictionary", "-k", "5", "--nonzeros", "2", "--max-iter", "2"),
+    "rank one": ("--method", "rank-one", "-k", "3", "--nonzeros", "4,0.5,2", "--refine", "2"),
     "dictionary, alpha too large": ("--method", "dictionary", "-k", "3", "--alpha", "1e6", "--max-iter", "1"),
 }
 

@@ -218,9 +218,11 @@ class KernelMatrix:
             if there is not None:
                 return i, j, fn(i, j, there[inside])
             tile = self.kernel.between(some(self.points, i), some(self.points, j))
-            for each in new.values():
-                each[inside] = tile
-            return i, j, fn(i, j, tile.astype(precision, copy=False))
+            with np.errstate(over="ignore"):  # in single precision entries may be infinite: products show it
+                for each in new.values():
+                    each[inside] = tile
+                cast = tile.astype(precision, copy=False)
+            return i, j, fn(i, j, cast)
 
         yield from ordered_map(of_tile, range(len(pairs)))
         if there is None:
