@@ -20,6 +20,7 @@ from princomp.data import as_rows
 from slow_pairs import largest, largest_signed, planted, recovered
 from storages import STORAGES, as_array
 
+pytestmark = pytest.mark.filterwarnings("ignore:Nearly all squares of X")  # of offsets, which are meant
 NOTHING_LEFT = r"zero|nothing|rank"  # in the sentence of a warning
 SMALL = {"n": 100, "p": 1000, "k": 8, "r": 70}  # of the planted problem
 

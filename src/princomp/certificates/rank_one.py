@@ -10,7 +10,7 @@ import numpy as np
 
 from princomp._typing import Array
 
-ROUNDING = 16.0  # times eps: what rounding of stored pairs, and of products with them, may do, relative to |X|
+ROUNDING = 16.0  # times eps: what rounding of stored pairs, and of products with them, may do
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,9 @@ class Measured:
 
     XV: Array  # (n, k)
     XU: Array  # (p, k)
-    total: float  # |X|^2
+    squares: Array  # (p,) of the columns of X
     left: float  # |X - UV|^2
+    error: float = 0.0  # of that, where it was not summed up itself
 
 
 def pair_residuals(
@@ -47,11 +48,12 @@ def pair_residuals(
     of_v, of_u = V @ V.T, U.T @ U
     others_v, others_u = (np.triu(of, 1) if alone else of - np.diag(np.diag(of)) for of in (of_v, of_u))
     ahead, back = found.XV - U @ others_v, found.XU - V.T @ others_u  # (n, k) the Rv's, (p, k) the R'u's
-    slack = ROUNDING * eps * np.sqrt(found.total)
+    slack = ROUNDING * eps * np.sqrt(found.squares)  # (p,) of R'u: a u that is rounded moves it by so much
+    nothing = max((ROUNDING * eps) ** 2, tol**2) * float(found.squares.sum()) + found.error
     directions, loadings = np.zeros(len(V)), np.zeros(len(V))
     for j, (u, v, count) in enumerate(zip(U.T, V, counts)):
         if not (u.any() and v.any()):
-            loadings[j] = float(found.left > max(slack**2, tol**2 * found.total))
+            loadings[j] = float(found.left > nothing)
             continue
         length, size = float(np.linalg.norm(ahead[:, j])), float(np.linalg.norm(v))
         directions[j] = np.linalg.norm(u - ahead[:, j] / length) if length else 1.0
@@ -59,7 +61,7 @@ def pair_residuals(
     return PairResiduals(directions, loadings)
 
 
-def _v_step(b: Array, v: Array, count: int, slack: float, nonnegative: bool) -> Array:
+def _v_step(b: Array, v: Array, count: int, slack: Array, nonnegative: bool) -> Array:
     """Return the entries of b that are largest in magnitude, the others zero; of those that tie, those of v."""
     b = np.maximum(b, 0.0) if nonnegative else b
     sizes = np.abs(b) + slack * (v != 0)

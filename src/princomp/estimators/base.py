@@ -265,7 +265,7 @@ class Components(Estimator):
         k, p = back.shape
         if rows.shape[1] != k:
             raise ValueError(f"Scores must have {k} columns, one per component, got {rows.shape[1]}.")
-        return Centered(rows).map(_moved, back, self._mean, width=p, dtype=rows.dtype)
+        return Centered(rows).map(moved, back, self._mean, width=p, dtype=rows.dtype)
 
 
 class Projection(Components):
@@ -315,7 +315,8 @@ class Projection(Components):
         )
 
 
-def _moved(block: Array, rows: slice, back: Array, mean: Array) -> Array:
+def moved(block: Array, rows: slice, back: Array, mean: Array) -> Array:
+    """Return rows times a matrix, plus a mean."""
     return block @ back + mean
 
 

@@ -11,8 +11,8 @@ from princomp.estimators.description import Atoms, Column, Courses, Description,
 from princomp.estimators.description import numbered as by_component
 
 SHARES = (
-    "How many of the squares of the data each pair holds. Pairs are found one after the other, each in what those "
-    "before it leave."
+    "How many of the squares of the data, centred if that was asked for, each pair holds. Pairs are found one after "
+    "the other, each in what those before it leave."
 )
 REFINED = " After sweeps, in which each was fitted to what all others leave, shares need not add up."
 FEATURES = (
@@ -73,7 +73,7 @@ def _courses(U: Array, names: tuple[str, ...]) -> Courses:
 def _each(used: Array) -> str:
     """Say how many features pairs have."""
     if used.min() == used.max():
-        return f"{count(int(used[0]), 'feature')} each"
+        return f"{count(int(used[0]), 'feature')}{' each' * (len(used) > 1)}"
     return f"{count(int(used.min()))} to {count(int(used.max()), 'feature')}"
 
 

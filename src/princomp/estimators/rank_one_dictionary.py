@@ -10,14 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from princomp._kinds import CORRELATION, NONNEGATIVE, SHARE, Count, Kind, Number, Numbers
+from princomp._kinds import CORRELATION, NONNEGATIVE, POSITIVE, SHARE, Count, Kind, Number, Numbers
 from princomp._typing import Array
 from princomp.data import Centered, Rows, as_rows, statistics
-from princomp.estimators.base import Estimator
-from princomp.estimators.checks import check_count, count_components
+from princomp.estimators.base import Estimator, moved
+from princomp.estimators.checks import check_count, check_values, count_components
 from princomp.estimators.description import Description
 from princomp.estimators.rank_one_description import describe_pairs
 from princomp.estimators.rank_one_fit import Found, find_pairs
+from princomp.estimators.standardise import SAFE_TOTAL, safe_unit
 from princomp.progress import Tell
 from princomp.result import State
 
@@ -29,8 +30,9 @@ class RankOneDictionary(Estimator):
 
     .. math:: \|R - u v'\|_F^2, \quad \|u\| = 1, \quad \|v\|_0 \le r,
 
-    where R is X less the pairs before. X is not centred. For functional MRI rows are time points, columns are voxels,
-    subjects one after the other in time: each u is a course in time, and v the few voxels that follow it.
+    where R is X less the pairs before. For functional MRI rows are time points, columns are voxels, subjects one after
+    the other in time: each u is a course in time, and v the few voxels that follow it. X is taken as it is, but scans
+    have a baseline, which ``center=True`` takes away.
 
     Parameters
     ----------
@@ -47,6 +49,10 @@ class RankOneDictionary(Estimator):
         Random starts of each pair, all in the same passes over the data; the best pair is kept.
     nonnegative : bool, default False
         Whether entries of v must not be negative.
+    center : bool, default False
+        Whether columns are taken less their means.
+    scale : bool, default False
+        Whether columns are divided by their standard deviations (n - 1).
     warm_start : bool, default False
         Whether each pair begins at the one that the last fit found in its place.
     tol : float, default 1e-6
@@ -70,6 +76,8 @@ class RankOneDictionary(Estimator):
         Squares of each v, relative to those of X: without ``refine`` what the pair took of X.
     residual_share_ : float
         What all pairs leave: \|X - UV\|^2 / \|X\|^2.
+    mean_, scale_ : (p,) array
+        What columns are less by, 0 unless ``center``, and divided by, None unless ``scale``.
     n_components_, n_features_in_, n_samples_ : int
         Counts.
     n_iter_ : int
@@ -98,6 +106,9 @@ class RankOneDictionary(Estimator):
         "nonzeros_": Numbers("k", NONNEGATIVE, dtypes="iu"),
         "shares_": Numbers("k", NONNEGATIVE),
         "residual_share_": Number(SHARE),
+        "mean_": Numbers("p", rounds="_mean"),
+        "_mean": Numbers("p"),
+        "scale_": Numbers("p", POSITIVE, or_none=True),
         "n_samples_": Count(1),
     }
 
@@ -109,6 +120,8 @@ class RankOneDictionary(Estimator):
         refine: int = 0,
         n_init: int = 1,
         nonnegative: bool = False,
+        center: bool = False,
+        scale: bool = False,
         warm_start: bool = False,
         tol: float = 1e-6,
         max_iter: int = 100,
@@ -122,6 +135,8 @@ class RankOneDictionary(Estimator):
         self.refine = refine
         self.n_init = n_init
         self.nonnegative = nonnegative
+        self.center = center
+        self.scale = scale
         self.warm_start = warm_start
         super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
 
@@ -152,6 +167,8 @@ class RankOneDictionary(Estimator):
                 tol=float(self.tol),
                 max_iter=int(self.max_iter),
                 begin=before,
+                center=bool(self.center),
+                scale=bool(self.scale),
                 names=self._names,
             ),
             rows,
@@ -162,6 +179,8 @@ class RankOneDictionary(Estimator):
         self.nonzeros_ = np.count_nonzero(found.V, axis=1)
         self.shares_ = found.shares.astype(rows.dtype)
         self.residual_share_ = found.left
+        self._mean, self.scale_ = found.standard.mean, found.standard.scale
+        self.mean_ = self._mean.astype(rows.dtype)
         self.n_components_, self.n_samples_ = len(found.V), rows.shape[0]
         self._keep_result(found.result)
 
@@ -184,17 +203,19 @@ class RankOneDictionary(Estimator):
             In the kind of X: a Dask array stays lazy.
         """
         rows = self._open(X, reset=False)
+        centered = statistics.dense_enough(Centered(rows, self._mean if self._mean.any() else None))
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._finite(rows, statistics.apply(Centered(rows), self._to_scores(), dtype=rows.dtype))
+            scores = statistics.apply(centered, self._to_scores(), dtype=rows.dtype)
+        return self._finite(rows, scores)
 
     def _to_scores(self) -> Array:
-        """Return the pseudo-inverse of the components, (p, k)."""
+        """Return what centred rows are multiplied by, (p, k): the pseudo-inverse of the components, by the scales."""
         V = self.components_.astype(np.float64)
         unit = float(np.abs(V).max()) or 1.0
-        return np.linalg.pinv(V / unit) / unit
+        return np.linalg.pinv(V / unit) / unit / (1.0 if self.scale_ is None else self.scale_[:, None])
 
     def inverse_transform(self, X: Any) -> Any:
-        """Return the rows that scores stand for: scores times components.
+        """Return the rows that scores stand for: scores times components, unscaled, plus the mean.
 
         Parameters
         ----------
@@ -210,7 +231,8 @@ class RankOneDictionary(Estimator):
         rows = as_rows(X)
         if rows.width != len(self.components_):
             raise ValueError(f"Scores must have {len(self.components_)} columns, one per component, got {rows.width}.")
-        return statistics.apply(Centered(rows), self.components_.astype(np.float64), dtype=rows.dtype)
+        back = self.components_.astype(np.float64) * (1.0 if self.scale_ is None else self.scale_)
+        return Centered(rows).map(moved, back, self._mean, width=back.shape[1], dtype=rows.dtype)
 
     def score(self, X: Any, y: Any = None) -> float:
         r"""Return the share of the squares of X that components hold: 1 - \|X - TV\|^2 / \|X\|^2, T the scores of X.
@@ -228,16 +250,24 @@ class RankOneDictionary(Estimator):
         """
         rows = self._open(X, reset=False)
         V = self.components_.astype(np.float64)
-        squares, left = rows.reduce(_squares_and_left, self._to_scores(), V)
-        if not np.isfinite(squares):
-            self._finite(rows, np.array([np.nan]))
-        return 1.0 - float(left) / float(squares) if squares > 0 else 1.0
+        _, lengths, basis = np.linalg.svd(V / (float(np.abs(V).max()) or 1.0), full_matrices=False)
+        Q = basis[lengths > lengths[0] * max(V.shape) * np.finfo(np.float64).eps].T
+        factor = np.ones(rows.width) if self.scale_ is None else 1.0 / self.scale_
+        mean = self._mean if self._mean.any() else None
+        for unit in (None, safe_unit):  # squares may overflow, or vanish
+            if unit is not None:
+                largest = check_values(rows, self._names, center=mean is not None).max()
+                factor = factor * (unit(largest) if largest > 0 else 1.0)
+            squares, held = statistics.dense_enough(Centered(rows, mean, factor)).reduce(_squares_held, Q)
+            if SAFE_TOTAL[0] < squares < SAFE_TOTAL[1]:
+                break
+        return float(held) / float(squares) if squares > 0 else 1.0
 
 
-def _squares_and_left(block: Any, rows: slice, to_scores: Array, V: Array) -> tuple[Array, Array]:
-    X = np.asarray(block.toarray() if hasattr(block, "tocsr") else block, np.float64)
-    left = X - (X @ to_scores) @ V
-    return np.asarray(np.vdot(X, X)), np.asarray(np.vdot(left, left))
+def _squares_held(block: Any, rows: slice, Q: Array) -> tuple[Array, Array]:
+    scores = np.asarray(block @ Q)
+    squares = np.vdot(block, block) if isinstance(block, np.ndarray) else block.square_sums().sum()
+    return np.asarray(squares), np.asarray(np.vdot(scores, scores))
 
 
 def how_many(nonzeros: Any, k: int | None, p: int) -> Array:

@@ -14,7 +14,7 @@ from princomp._warn import warn as warn_user
 from princomp.certificates.rank_one import Measured, pair_residuals
 from princomp.data import Centered, Rows, budget
 from princomp.data.centered import GRAM_ROWS
-from princomp.data.signature import require_unchanged, row_weights
+from princomp.data.signature import ones_and_weights, require_unchanged
 from princomp.estimators.standardise import Standardised, as_given, standardise
 from princomp.result import Result, Status, Value, warn
 from princomp.solvers import rank_one
@@ -31,6 +31,9 @@ SINGLE_TOTAL = (1e-30, 1e30)  # squares of X between which products in single pr
 # single precision, where sums of many products of either sign lose less than the worst that could be.
 COARSE_SQUARES = 1e-8
 COARSE_SINGLE = 1e-7
+IN_DOUBLE, IN_SINGLE = 1e-13, 1e-6  # of squares, relative to |X|^2: to how much they are known
+LOST = 64 * float(np.finfo(np.float64).eps)  # of |X|^2, where what is left is a difference
+MEAN_SHARE = 0.95  # of the squares, from which on the user is told that the mean rules
 COPIES = 6  # of V, W and H, at a time, with a step under way
 
 
@@ -38,6 +41,7 @@ COPIES = 6  # of V, W and H, at a time, with a step under way
 class Found:
     """What was found, in the units and the precision of the user."""
 
+    standard: Standardised
     U: Array  # (n, k)
     V: Array  # (k, p)
     shares: Array  # (k,)
@@ -58,32 +62,35 @@ def find_pairs(
     tol: float,
     max_iter: int,
     begin: Array | None,
+    center: bool,
+    scale: bool,
     names: Any,
 ) -> Found:
     """Return pairs, measured on the data: a pass before the steps, and two after them."""
     (n, p), k = rows.shape, len(counts)
-    budget.require(
-        8.0 * p * (COPIES * min(k, n) if share == 1 else 1), f"{k} pairs of {p} features", "Take fewer pairs."
-    )
+    budget.require(8.0 * p * COPIES * (k if share == 1 else 1), f"{k} pairs of {p} features", "Take fewer pairs.")
     steps = min(k, n) * (STEPS_OF_PAIR + sweeps)
     square = p <= min(n, MATRIX_SIDE, 2 * FASTER * steps)
-    standard = standardise(rows, center=False, scale=False, scatter=square, names=names)
-    asked = Pairs(counts, standard.total, tol, max_iter, starts, nonnegative, share, sweeps)
+    standard = standardise(rows, center=center, scale=scale, scatter=square, names=names)
+    quick, rounding = products(standard, rows)
+    asked = Pairs(counts, standard.total, tol, max_iter, starts, nonnegative, share, sweeps, rounding)
     first = rank_one.start(p, int(rng.integers(2**31)), begin)
-    solver = partial(rank_one.rank_one, products(standard, rows), asked=asked)
+    solver = partial(rank_one.rank_one, quick, asked=asked)
     result = drive(solver, first, max_iter=k * (max_iter + sweeps) + 1, warns=False)
     U, V = answer(standard.X, result.value, counts, nonnegative=nonnegative, alone=not sweeps)
     return concluded(standard, rows, asked, result, U, V, names)
 
 
-def products(standard: Standardised, rows: Rows) -> Scatter:
-    """Return X'X as steps see it: made already, or by passes, in single precision if the data are."""
-    exact, total = Passes(standard.X), standard.total
+def products(standard: Standardised, rows: Rows) -> tuple[Scatter, float]:
+    """Return X'X as steps see it, made already, or by passes, in single precision if the data are; and its rounding."""
+    X, total = standard.X, standard.total
+    exact = Passes(X)
     if standard.scatter is not None:
-        return Guarded(Matrix(standard.scatter), exact, total, COARSE_SQUARES)
-    if rows.dtype == np.float32 and standard.X.factor is None and SINGLE_TOTAL[0] < total < SINGLE_TOTAL[1]:
-        return Guarded(Passes(Centered(rows, single=True)), exact, total, COARSE_SINGLE)
-    return exact
+        return Guarded(Matrix(standard.scatter), exact, total, COARSE_SQUARES), IN_DOUBLE
+    if rows.dtype == np.float32 and SINGLE_TOTAL[0] < total < SINGLE_TOTAL[1]:
+        single = Centered(rows, X.mean, X.factor, dense_tiles=X.dense_tiles, single=True)
+        return Guarded(Passes(single), exact, total, COARSE_SINGLE), IN_SINGLE
+    return exact, IN_DOUBLE
 
 
 # After the solver
@@ -114,16 +121,16 @@ def _atoms_and_back(block: Any, rows: slice, W: Array) -> tuple[list[Array], Arr
     return [U], np.asarray(block.T @ U)
 
 
-def _measure(block: Any, rows: slice, V: Array, U: Array) -> tuple[list[Array], Array, Array, Array]:
-    """Return XV', X'U, what the data are known by, and the squares of X - UV, of a block."""
+def _measure(block: Any, rows: slice, V: Array, U: Array) -> tuple[list[Array], Array, Array, Array, Array]:
+    """Return XV', X'U, sums by column and what the data are known by, squares by column, and |X - UV|^2, of a block."""
     some, XV = U[rows], np.asarray(block @ V.T)
     if isinstance(block, np.ndarray):
-        apart = block - some @ V
+        apart, squares = block - some @ V, np.einsum("ij,ij->j", block, block)
         left = np.vdot(apart, apart)
     else:  # without making it dense
-        squares = float(block.square_sums().sum())
-        left = max(squares - 2 * np.vdot(some, XV) + np.vdot(some.T @ some, V @ V.T), 0.0)
-    return [XV], np.asarray(block.T @ some), row_weights(rows) @ block, np.asarray(left)
+        squares = block.square_sums()
+        left = max(squares.sum() - 2 * np.vdot(some, XV) + np.vdot(some.T @ some, V @ V.T), 0.0)
+    return [XV], np.asarray(block.T @ some), ones_and_weights(rows) @ block, squares, np.asarray(left)
 
 
 def _merge(total: Any, part: Any) -> Any:
@@ -138,9 +145,10 @@ def concluded(
     with np.errstate(over="ignore", under="ignore"):
         U, given = U.astype(dtype), (V / unit).astype(dtype)
     wide, V = U.astype(np.float64), given.astype(np.float64) * unit
-    parts, XU, weighted, left = standard.X.reduce(_measure, V, wide, combine=_merge, tile_rows=GRAM_ROWS)
-    require_unchanged(standard.signature, weighted, names)
-    found = Measured(np.concatenate(parts), XU, standard.total, float(left))
+    parts, XU, sums, squares, left = standard.X.reduce(_measure, V, wide, combine=_merge, tile_rows=GRAM_ROWS)
+    require_unchanged(standard.signature, sums[1], names)
+    error = LOST * standard.total if rows.sparse and not standard.X.dense_tiles else 0.0
+    found = Measured(np.concatenate(parts), XU, squares, float(left), error)
     how = {"nonnegative": asked.nonnegative, "alone": not result.value["sweeps"]}
     residuals = pair_residuals(found, wide, V, asked.counts, **how, tol=asked.tol, eps=float(np.finfo(dtype).eps))
     certificate = replace(
@@ -151,6 +159,11 @@ def concluded(
     )
     status = _status(result.status, asked, residuals.each, certificate.holds, int(result.value["sweeps"]))
     _warn_of(status, asked, V)
+    if float(sums[0] @ sums[0]) / len(U) > MEAN_SHARE * standard.total > 0:
+        warn_user(
+            "Nearly all squares of X are those of the means of its columns, and pairs will be of these: center=True "
+            "takes them away."
+        )
     squares = np.einsum("ij,ij->i", V, V)
     result = replace(
         result,
@@ -160,7 +173,7 @@ def concluded(
         status=status,
     )
     total = standard.total or 1.0
-    return Found(U, given, squares / total, found.left / total, result)
+    return Found(standard, U, given, squares / total, found.left / total, result)
 
 
 def _status(before: Status, asked: Pairs, residuals: Array, holds: bool, sweeps: int) -> Status:
@@ -173,11 +186,17 @@ def _status(before: Status, asked: Pairs, residuals: Array, holds: bool, sweeps:
     if asked.tol == 0:
         steps = f"max_iter={asked.max_iter} steps for each pair, or as many as moved it"
         return Status("iteration limit", f"Made {steps}, as tol=0 asks: {size}.")
-    if sweeps:
+    if sweeps and before.code != "converged":
         return Status("iteration limit", f"Ended after {sweeps} sweeps, as asked: {size}.")
+    accept = f"accept this accuracy with tol={2 * most:.0e}"
+    if before.code == "converged":
+        return Status(
+            "no progress",
+            f"Steps ended within tol {asked.tol:.0e}, but a pair would still move by {most:.1e}: rounding, as a rule. "
+            f"Take center=True or double precision, or {accept}.",
+        )
     far = np.flatnonzero(residuals > asked.tol)
     which = f"pair {far[0] + 1}" + (f" and {len(far) - 1} more" if len(far) > 1 else "")
-    accept = f"accept this accuracy with tol={2 * most:.0e}"
     return Status(
         "iteration limit",
         f"Not converged after max_iter={asked.max_iter} steps of a pair: {which} would still move, by "

@@ -221,8 +221,8 @@ class KernelMatrix:
             with np.errstate(over="ignore"):  # in single precision entries may be infinite: products show it
                 for each in new.values():
                     each[inside] = tile
-                cast = tile.astype(precision, copy=False)
-            return i, j, fn(i, j, cast)
+                told: Array = tile.astype(precision, copy=False)
+            return i, j, fn(i, j, told)
 
         yield from ordered_map(of_tile, range(len(pairs)))
         if there is None:

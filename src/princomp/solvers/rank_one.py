@@ -30,8 +30,9 @@ from princomp.solvers.one_by_one import in_turn
 from princomp.solvers.scatter import Scatter
 
 NEAR = 30.0  # times tol: who moves by less is looked at
+EACH_OTHER = 4.0  # times the largest move of a sweep: those after it moved each pair once more, by a little
 CRUMBS = 4.0  # times what pairs are known to leave
-NOTHING = 1e-26  # of |X|^2 |z|^2, as |Xz|^2: less is rounding, nothing is left to find
+NOTHING = 1e-26  # of |X|^2, as |Rv|^2 for |v| = 1: less is rounding, nothing is left to find
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Pairs:
     nonnegative: bool = False
     share: float = 1.0  # of the squares: pairs that hold it are enough
     sweeps: int = 0
+    rounding: float = 1e-13  # of what was captured, relative to |X|^2
 
     def look(self, moved: Array) -> bool:
         """Tell whether u's that moved by so much may be so near the end that it is worth to measure how they move."""
@@ -54,10 +56,12 @@ class Pairs:
     def is_crumbs(self, norm: Array, value: Value) -> bool:
         """Tell whether what is left is no more than what pairs leave that ended within ``tol``: nothing is left, then.
 
-        |Rv|^2 of a random v of length 1 is |R|^2 / p on average; a u that is off by its last move leaves as much of v.
+        A u that is off by its last move leaves as much of v. What is left is |X|^2 less what was captured, but for
+        rounding; and |Rv|^2 of a random v of length 1 is |R|^2 / p on average, though it may be far less.
         """
-        crumbs = float(np.minimum(value["moves"], self.tol) ** 2 @ value["captured"])
-        return bool((norm**2 * value["V"].shape[1] <= CRUMBS * crumbs).all())
+        crumbs = CRUMBS * float(np.minimum(value["moves"], self.tol) ** 2 @ value["captured"])
+        left = self.total - float(value["captured"].sum())
+        return left <= crumbs + self.rounding * self.total and bool((norm**2 * value["V"].shape[1] <= crumbs).all())
 
     def kept(self, B: Array, count: int) -> Array:
         """Return the v's (m, p) of the v-step: the entries of B that are largest in magnitude, the others zero."""
@@ -105,16 +109,15 @@ class Left:
         """
         z = v - self._others(v @ self.V.T) @ self.W
         images, squares = self.scatter.images(z.T, *([(z - before.norm[:, None] * before.w).T] if look else []))
-        nothing = squares[0] <= NOTHING * self.total * np.einsum("ij,ij->i", z, z)
+        nothing = squares[0] <= NOTHING * self.total * np.maximum(np.einsum("ij,ij->i", z, z), 1.0)
         norm = np.where(nothing, 0.0, np.sqrt(squares[0]))
         one = np.where(norm > 0, norm, np.inf)[:, None]
         w, h = z / one, images.T / one
         if look:
             apart = (squares[1] - (norm - before.norm) ** 2) / np.where(norm > 0, norm * before.norm, 1.0)
-        elif before.norm.all():
-            apart = np.einsum("ij,ij->i", w - before.w, h - before.h)
         else:
-            apart = np.where(norm > 0, np.inf, 0.0)
+            apart = np.einsum("ij,ij->i", w - before.w, h - before.h)
+            apart = np.where(before.norm > 0, apart, np.where(norm > 0, np.inf, 0.0))
         return At(w, h, norm, np.sqrt(np.maximum(apart, 0.0)))
 
     def back(self, h: Array) -> Array:
@@ -157,7 +160,7 @@ def rank_one(scatter: Scatter, value: Value, *, asked: Pairs) -> Iterator[State]
     """Yield states of pairs one after the other, then of sweeps over all of them: the objective never rises.
 
     The residual of a state is infinite until the pairs are done; then it is the largest by which a u moved in its last
-    step, and, after a sweep, the largest by which one moved in it.
+    step, and, after a sweep, a few times the largest by which one moved in it.
     """
     step, leave = partial(_step, asked), partial(_left, scatter, asked.total)
     if not enough(value, asked):
@@ -203,6 +206,10 @@ def _step(asked: Pairs, R: Left, value: Value) -> tuple[Value, float, float]:
     v, before = value["v"], At(value["w"], value["h"], value["norm"], value["moved"])
     look = asked.look(before.moved)
     now = R.there_and_back(_normalised(v), before, look=look)
+    if not value["steps"] and pair < len(value["begin"]) and not now.norm[0]:  # nothing there: begun at random instead
+        value = {**value, **_begun(asked, {**value, "begin": value["begin"][:0]}, pair)}
+        v = value["v"]
+        now = R.there_and_back(_normalised(v), before, look=False)
     if not value["steps"] and asked.is_crumbs(now.norm, value):
         now = replace(now, w=np.zeros_like(now.w), h=np.zeros_like(now.h))
     found = asked.kept(R.back(now.h), int(asked.counts[pair]))
@@ -251,7 +258,7 @@ def _sweep(scatter: Scatter, value: Value, asked: Pairs) -> State:
             W[one], H[one], norms[one], moves[one] = now.w, now.h, now.norm, now.moved
             V[one] = asked.kept(R.back(now.h), int(asked.counts[j]))
     value = {**value, "V": V, "W": W, "H": H, "norms": norms, "moves": moves}
-    value |= {"captured": np.einsum("ij,ij->i", V, V), "worst": np.array(moves.max())}
+    value |= {"captured": np.einsum("ij,ij->i", V, V), "worst": np.array(EACH_OTHER * moves.max())}
     value |= {"sweeps": value["sweeps"] + 1, "iteration": value["iteration"] + len(V)}
     objective = asked.total - 2 * float(np.vdot(V, H)) + float(np.vdot(V @ V.T, W @ H.T))
     return State(value, objective, float(value["worst"]), int(value["iteration"]))

@@ -6,7 +6,7 @@ import click
 
 from princomp._text import printable
 from princomp.cli.methods import Method
-from princomp.cli.options import IMAGE_SHAPE, MAX_ITER, TOL, as_images
+from princomp.cli.options import IMAGE_SHAPE, MAX_ITER, SCALE, TOL, as_images
 from princomp.cli.tables import sample_column
 
 
@@ -18,7 +18,7 @@ class Nonzeros(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return an int, a float, or a list of them."""
         try:
-            found = [float(text) if "." in text else int(text) for text in str(value).split(",")]
+            found = [int(text) if text.strip().isdigit() else float(text) for text in str(value).split(",")]
         except ValueError:
             found = [0]
         if not all(each >= 1 if isinstance(each, int) else 0 < each <= 1 for each in found):
@@ -44,6 +44,13 @@ METHOD = Method(
         click.Option(["--refine"], type=click.IntRange(min=0), help="Sweeps over all pairs afterwards. [default: 0]"),
         click.Option(["--n-init"], type=click.IntRange(min=1), help="Starts of each pair. [default: 1]"),
         click.Option(["--nonnegative"], is_flag=True, default=None, help="No negative loadings."),
+        # Files of scans have a baseline, in which pairs would drown: unlike the class, the command takes it away.
+        click.Option(
+            ["--center/--no-center"],
+            default=True,
+            help="Subtract the mean of each feature (default), or leave the data as they are.",
+        ),
+        SCALE,
         TOL,
         MAX_ITER,
     ),
