@@ -384,6 +384,49 @@ def test_scores_of_other_cells_are_refused():
         annotate(cells, PCA(2).fit(cells), cells[:40])
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scores_go_to_the_cells_of_their_names(path, sparse):
+    rows = read(path, log1p=True)
+    model = princomp.DictionaryLearning(2, random_state=0, sparse_output=True) if sparse else PCA(2)
+    key = "X_dictionary_learning" if sparse else "X_pca"
+    cells = make_cells()
+    shuffled = cells[np.random.default_rng(1).permutation(CELLS)].copy()
+    model.fit(rows)
+    for each in (cells, shuffled):
+        annotate(each, model, rows)
+    in_order, moved = (each[cells.obs_names].obsm[key] for each in (cells, shuffled))
+    same(*(each.toarray() if sparse else np.asarray(each) for each in (in_order, moved)))
+    assert not np.array_equal(*(each.obsm[key].sum(axis=1) for each in (cells, shuffled)))
+
+
+def test_without_names_of_rows_scores_are_written_in_order():
+    cells = make_cells()
+    model = PCA(2).fit(counts())
+    annotate(cells, model, counts()[::-1])
+    np.testing.assert_allclose(cells.obsm["X_pca"], model.transform(counts())[::-1])
+
+
+def test_cells_of_other_names_are_refused(path):
+    rows = read(path)
+    model = PCA(2).fit(rows)
+    cells = make_cells()
+    cells.obs_names = [f"other {i}" for i in range(CELLS)]
+    with pytest.raises(ValueError, match=r"X has other cells than adata, by their names\. It lacks other 0, "):
+        annotate(cells, model, rows)
+    rows.sample_names = ("one", "one", *(f"cell {i}" for i in range(2, CELLS)))
+    cells.obs_names = rows.sample_names[::-1]
+    with pytest.raises(ValueError, match="some names are there twice"):
+        annotate(cells, model, rows)
+    assert "X_pca" not in cells.obsm
+
+
+@pytest.mark.parametrize("given", [np.ones((5, 3)), None, "cells.h5ad"], ids=["array", "None", "path"])
+def test_results_are_written_into_anndata_only(given):
+    model = PCA(2).fit(np.random.default_rng(0).normal(size=(5, 3)))
+    with pytest.raises(TypeError, match="adata must be an AnnData object, to write the results into, got "):
+        annotate(given, model)
+
+
 def same(one, other):
     """Whether two things of an AnnData object are equal, to the last bit."""
     assert type(one) is type(other)
