@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -106,6 +107,29 @@ def test_without_matplotlib_the_line_is_said_before_the_work(brain, tmp_path, mo
     assert done.returncode == 2
     assert 'matplotlib must be installed for this: pip install "princomp[plot]"' in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("k", "said"), [(2, ""), (3, "The first 2 of 3; maps.nii.gz has all")])
+def test_a_picture_of_some_components_says_so(brain, monkeypatch, k, said):
+    from matplotlib import pyplot
+
+    from princomp import PCA
+    from princomp.cli import maps
+    from princomp.estimators.description import Loadings, describe
+
+    folder, _, _ = brain
+    rows = read(folder / "brain.nii.gz", mask=folder / "mask.nii.gz")
+    monkeypatch.setattr(maps, "DRAWN", 2)
+    (weights,) = (part for part in describe(PCA(k).fit(rows)).sections if isinstance(part, Loadings))
+    a_little_lower = AFFINE.copy()
+    a_little_lower[2, 3] -= 0.3
+    figure = maps.drawn(replace(rows.layout, affine=a_little_lower), weights, None)
+    assert figure.get_suptitle() == said
+    assert len([axes for axes in figure.axes if axes.get_title(loc="left")]) == 2
+    heights = {axes.get_xlabel() for axes in figure.axes}
+    assert "z = 0 mm" in heights
+    assert not any("−0 " in text or "-0 " in text for text in heights)
+    pyplot.close(figure)
 
 
 # --- the same model on another scan ---------------------------------------------------------------

@@ -53,16 +53,25 @@ def write_maps(place: Results, rows: Any, found: Description, background: Any) -
 
 
 def _draw(path: Path, layout: Any, found: Any, background: Any) -> None:
+    from matplotlib import pyplot
+
+    figure = drawn(layout, found, background)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+
+
+def drawn(layout: Any, found: Any, background: Any) -> Any:
+    """Return a matplotlib Figure of the first components, which says so if there are more."""
     import matplotlib
 
     from princomp import plots
 
     matplotlib.use("Agg")  # no window, whatever the settings are
-    from matplotlib import pyplot
-
     axes = plots.maps(found.weights[:DRAWN], layout, background=background, names=found.components[:DRAWN])
-    axes[0, 0].figure.savefig(path, dpi=150)
-    pyplot.close(axes[0, 0].figure)
+    figure = axes[0, 0].figure
+    if len(found.weights) > DRAWN:
+        figure.suptitle(f"The first {DRAWN} of {len(found.weights)}; {MAPS} has all", fontsize=10)
+    return figure
 
 
 def mask_beside(model: str, data: str, mask: str | None) -> str | None:
