@@ -167,6 +167,26 @@ def test_transform_refuses_another_grid_and_another_mask(fitted):
     assert "fitted to other voxels, those of fit/mask.nii.gz: the mask is another one" in " ".join(done.stderr.split())
 
 
+def test_transform_without_the_mask_of_the_fit_asks_for_it(fitted, tmp_path):
+    folder, mask, _ = fitted
+    (tmp_path / "model.princomp").write_bytes((folder / "fit" / "model.princomp").read_bytes())
+    done = princomp("transform", tmp_path / "model.princomp", "brain.nii.gz", cwd=folder)
+    assert done.returncode == 3
+    said = f"The model was fitted to {mask.sum()} voxels, but these volumes have {mask.size}: give --mask, the mask"
+    assert said in " ".join(done.stderr.split())
+    done = princomp("transform", tmp_path / "model.princomp", "brain.nii.gz", "--mask", "mask.nii.gz", cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_one_volume_is_too_few_for_a_fit(brain, tmp_path):
+    folder, _, _ = brain
+    done = princomp("fit", "mask.nii.gz", "-o", tmp_path / "out", cwd=folder)
+    assert done.returncode == 3
+    said = "mask.nii.gz holds one volume: give a 4-D scan, or several files by a pattern such as 'vol-*.nii'."
+    assert said in " ".join(done.stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_mask_that_does_not_fit_is_code_3_and_leaves_nothing(brain, tmp_path):
     folder, _, _ = brain
     save(tmp_path / "mask.nii.gz", np.ones((3, 3, 3), "u1"))

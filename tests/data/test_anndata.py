@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 import princomp
 from princomp import PCA, annotate
+from princomp.cli.transform import prepared_otherwise
 from princomp.data import DataError, as_rows, read, statistics
 from running import princomp as run
 
@@ -493,15 +494,42 @@ def test_scanpy_goes_on_from_there(fitted):
 def test_transform_prepares_cells_as_it_is_told(fitted):
     folder, _ = fitted
     notes = json.loads((folder / "out" / "summary.json").read_text())["notes"]
-    median = re.search(r"normalize=([\d.]+)\.$", notes[0])[1]
+    median = re.search(r"--normalize ([\d.]+)\.$", notes[0])[1]
     done = run("transform", "out/model.princomp", "cells.h5ad", "--normalize", median, "--log1p", cwd=folder)
     assert done.stdout.splitlines()[1:] == (folder / "out" / "scores.csv").read_text().splitlines()[1:]
+    assert "The fit read its data" not in done.stderr  # the number for the median; and genes are found by name
+    done = run("transform", "out/model.princomp", "cells.h5ad", "--log1p", cwd=folder)
+    assert done.returncode == 0
+    assert "The fit read its data with --normalize median; this command does not." in done.stderr
     done = run("transform", "out/model.princomp", "cells.h5ad", "--normalize", "median", cwd=folder)
     assert done.returncode == 2
     assert "not of those that were fitted" in done.stderr
     done = run("fit", "cells.h5ad", "--normalize", "mean", cwd=folder)
     assert done.returncode == 2
     assert "neither a number above 0 nor the word median" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "told"),
+    [
+        ("normalize = 1e4\nlog1p = true", {}, "--normalize 10000 --log1p"),
+        ("normalize = 1e4\nlog1p = true", {"normalize": 1e4}, "--log1p"),
+        ("normalize = 1e4", {"normalize": 2e4}, "--normalize 10000"),
+        ("normalize = 1e4\nlog1p = true", {"normalize": 1e4, "log1p": True}, None),
+        ("layer = 'raw counts'\nmask_var = 'highly_variable'", {}, "--layer 'raw counts'"),
+        ("k = 3", {}, None),
+        ("this is not TOML", {}, None),
+        (None, {}, None),
+    ],
+)
+def test_transform_tells_what_the_fit_did_to_its_data(tmp_path, config, options, told):
+    if config is not None:
+        (tmp_path / "config.toml").write_text(config)
+    model = str(tmp_path / "model.princomp")
+    given = {"layer": None, "normalize": None, "log1p": None, **options}
+    expected = [] if told is None else [f"The fit read its data with {told}; this command does not."]
+    assert prepared_otherwise(model, "cells.h5ad", given) == expected
+    assert prepared_otherwise(model, "cells.csv", given) == []
 
 
 def test_fit_leaves_the_copy_out_where_it_is_not_wanted_or_not_possible(tmp_path):
