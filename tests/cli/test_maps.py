@@ -47,6 +47,7 @@ def brain(tmp_path_factory):
         (("-k", 2), ["loadings.csv", "scores.csv"]),
         (("--method", "sparse", "--nonzeros", 60, "-k", 2), ["loadings.csv", "scores.csv"]),
         (("--method", "dictionary", "-k", 3, "--nonzeros", 1), ["atoms.csv", "codes.csv"]),
+        (("--method", "rank-one", "--nonzeros", 60, "-k", 2), ["atoms.csv", "loadings.csv", "scores.csv"]),
         (("--method", "mixture", "--groups", 2, "-k", 1), ["loadings.csv", "scores.csv"]),
     ],
     ids=lambda words: str(words[1]),
