@@ -561,7 +561,7 @@ def maps(
             axes.imshow(image, aspect=along / across, interpolation="nearest")
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(False)
-            axes.set_xlabel(_minus(f"z = {layout.height(number):.0f} mm"), fontsize=7, color="#666666", labelpad=1)
+            axes.set_xlabel(_minus(f"z = {round(layout.height(number))} mm"), fontsize=7, color="#666666", labelpad=1)
         line[0].set_title(f"component {j + 1}" if names is None else names[j], loc="left", fontsize=10)
         _scale_of_maps(figure, line[-1], each.limit)
     for side, place in (("L", 0.03), ("R", 0.97)):

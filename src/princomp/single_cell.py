@@ -2,17 +2,20 @@
 
 import os
 import re
+import sys
 from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
+from princomp._text import listed
 from princomp._typing import Array
 from princomp.data import as_rows
 from princomp.data.h5ad import VARIABLE, genes_of
 from princomp.data.h5ad_writing import write_copy
 from princomp.data.reading import File
+from princomp.data.rows import Rows
 from princomp.data.tables import unique_names
 from princomp.data.wrapped import columns
 from princomp.estimators.description import Side, describe
@@ -42,8 +45,16 @@ def annotate(adata: Any, estimator: Any, X: Any = None) -> None:
     estimator : estimator
         Fitted to ``adata``, to some of its genes, or to rows that `read` made of its file.
     X : as in ``estimator.transform``, optional
-        What the scores are of, cells in the order of ``adata``; by default ``adata`` itself, if its X is what the
-        estimator was fitted to.
+        What the scores are of: cells by their names if X has names of rows, else in the order of ``adata``. By default
+        ``adata`` itself, for an estimator that was fitted to its X. One that was fitted to rows that `read` normalised,
+        or took the logarithm of, needs these rows here: nothing can tell that X of ``adata`` is something else.
+
+    Raises
+    ------
+    TypeError
+        If ``adata`` is no AnnData object.
+    ValueError
+        If X has other cells than ``adata``.
 
     Examples
     --------
@@ -54,17 +65,37 @@ def annotate(adata: Any, estimator: Any, X: Any = None) -> None:
     >>> cells.obsm["X_pca"].shape, cells.varm["PCs"].shape, cells.uns["pca"]["variance_ratio"].shape
     ((30, 2), (6, 2), (2,))
     """
+    if "anndata" not in sys.modules or not isinstance(adata, sys.modules["anndata"].AnnData):
+        raise TypeError(f"adata must be an AnnData object, to write the results into, got {type(adata).__name__}.")
     found = describe(estimator)
     rows = as_rows(adata if X is None else X)
-    if rows.shape[0] != adata.n_obs:
-        raise ValueError(f"X has {rows.shape[0]} rows, but adata has {adata.n_obs} cells.")
+    order = _order(rows, adata)
     side = found.sides[0]
     scores = estimator.transform(columns(rows, side.features) if side.named else rows)
+    scores = scores if order is None else scores[order]
     marked = adata.var[VARIABLE].to_numpy() if VARIABLE in adata.var else None
     names = unique_names([str(name) for name in adata.var_names])
     for place, held in slots(estimator, scores, names, marked).items():
         for key, value in held.items():
             getattr(adata, place)[key] = value
+
+
+def _order(rows: Rows, adata: Any) -> Array | None:
+    """Return which row each cell of ``adata`` is, by its name; None if they are in order, or rows have no names."""
+    if rows.shape[0] != adata.n_obs:
+        raise ValueError(f"X has {rows.shape[0]} rows, but adata has {adata.n_obs} cells.")
+    cells = tuple(map(str, adata.obs_names))
+    if rows.sample_names is None or rows.sample_names == cells:
+        return None
+    place = {name: i for i, name in enumerate(rows.sample_names)}
+    if missing := [name for name in cells if name not in place]:
+        raise ValueError(f"X has other cells than adata, by their names. It lacks {listed(missing)}.")
+    if len(place) < len(cells) or len(set(cells)) < len(cells):
+        raise ValueError(
+            "The cells of X are in another order than those of adata, and some names are there twice, so it cannot be "
+            "told which is which: make them unique with adata.obs_names_make_unique() before the file is written."
+        )
+    return np.array([place[name] for name in cells], dtype=np.intp)
 
 
 def slots(estimator: Any, scores: Any, genes: Sequence[str], marked: Array | None) -> Slots:

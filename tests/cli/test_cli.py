@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, load
 from princomp.cli.methods import Method, methods
+from princomp.cli.options import as_options
 from princomp.datasets import load_tobamovirus, load_wine, make_height_weight
 from running import princomp
 
@@ -458,6 +459,28 @@ def test_kernels_of_two_columns_have_ten_components(tmp_path):
     done = princomp("fit", "rings.csv", "--method", "kernel", "--gamma", "2", "--no-report", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert load(tmp_path / "out" / "model.princomp").n_components_ == 10
+
+
+@pytest.mark.parametrize(
+    ("note", "shown"),
+    [
+        ("It marks 4: mask_var='variable' takes these.", "It marks 4: --mask-var variable takes these."),
+        ("Others need normalize=1234.5.", "Others need --normalize 1234.5."),
+        ("Read a.xlsx, 'Data'; sheet= picks another one: B.", "Read a.xlsx, 'Data'; --sheet picks another one: B."),
+        ("If so, give index='my id'.", "If so, give --index 'my id'."),
+        ("Left out 1 text column: a=b.", "Left out 1 text column: a=b."),
+    ],
+)
+def test_notes_spell_parameters_as_options(note, shown):
+    assert as_options(note) == shown
+
+
+def test_a_column_of_numbers_is_named_by_the_option_for_it(tmp_path):
+    lines = [f"{i},{i * i % 7},{i * i % 5}" for i in range(1, 60)]
+    (tmp_path / "x.csv").write_text("\n".join(["my id,a,b", *lines]))
+    done = princomp("fit", "x.csv", "-k", 1, "--no-report", cwd=tmp_path)
+    assert "if it names the rows, give --index 'my id'." in " ".join(done.stderr.split())
+    assert "--index 'my id'" in json.loads((tmp_path / "out" / "summary.json").read_text())["notes"][0]
 
 
 def test_options_of_another_method_are_refused(wine):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,6 +47,7 @@ def brain(tmp_path_factory):
         (("-k", 2), ["loadings.csv", "scores.csv"]),
         (("--method", "sparse", "--nonzeros", 60, "-k", 2), ["loadings.csv", "scores.csv"]),
         (("--method", "dictionary", "-k", 3, "--nonzeros", 1), ["atoms.csv", "codes.csv"]),
+        (("--method", "rank-one", "--nonzeros", 60, "-k", 2), ["atoms.csv", "loadings.csv", "scores.csv"]),
         (("--method", "mixture", "--groups", 2, "-k", 1), ["loadings.csv", "scores.csv"]),
     ],
     ids=lambda words: str(words[1]),
@@ -108,6 +110,29 @@ def test_without_matplotlib_the_line_is_said_before_the_work(brain, tmp_path, mo
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(("k", "said"), [(2, ""), (3, "The first 2 of 3; maps.nii.gz has all")])
+def test_a_picture_of_some_components_says_so(brain, monkeypatch, k, said):
+    from matplotlib import pyplot
+
+    from princomp import PCA
+    from princomp.cli import maps
+    from princomp.estimators.description import Loadings, describe
+
+    folder, _, _ = brain
+    rows = read(folder / "brain.nii.gz", mask=folder / "mask.nii.gz")
+    monkeypatch.setattr(maps, "DRAWN", 2)
+    (weights,) = (part for part in describe(PCA(k).fit(rows)).sections if isinstance(part, Loadings))
+    a_little_lower = AFFINE.copy()
+    a_little_lower[2, 3] -= 0.3
+    figure = maps.drawn(replace(rows.layout, affine=a_little_lower), weights, None)
+    assert figure.get_suptitle() == said
+    assert len([axes for axes in figure.axes if axes.get_title(loc="left")]) == 2
+    heights = {axes.get_xlabel() for axes in figure.axes}
+    assert "z = 0 mm" in heights
+    assert not any("−0 " in text or "-0 " in text for text in heights)
+    pyplot.close(figure)
+
+
 # --- the same model on another scan ---------------------------------------------------------------
 
 
@@ -141,6 +166,26 @@ def test_transform_refuses_another_grid_and_another_mask(fitted):
     done = princomp("transform", "fit/model.princomp", "brain.nii.gz", "--mask", "other.nii.gz", cwd=folder)
     assert done.returncode == 3
     assert "fitted to other voxels, those of fit/mask.nii.gz: the mask is another one" in " ".join(done.stderr.split())
+
+
+def test_transform_without_the_mask_of_the_fit_asks_for_it(fitted, tmp_path):
+    folder, mask, _ = fitted
+    (tmp_path / "model.princomp").write_bytes((folder / "fit" / "model.princomp").read_bytes())
+    done = princomp("transform", tmp_path / "model.princomp", "brain.nii.gz", cwd=folder)
+    assert done.returncode == 3
+    said = f"The model was fitted to {mask.sum()} voxels, but these volumes have {mask.size}: give --mask, the mask"
+    assert said in " ".join(done.stderr.split())
+    done = princomp("transform", tmp_path / "model.princomp", "brain.nii.gz", "--mask", "mask.nii.gz", cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_one_volume_is_too_few_for_a_fit(brain, tmp_path):
+    folder, _, _ = brain
+    done = princomp("fit", "mask.nii.gz", "-o", tmp_path / "out", cwd=folder)
+    assert done.returncode == 3
+    said = "mask.nii.gz holds one volume: give a 4-D scan, or several files by a pattern such as 'vol-*.nii'."
+    assert said in " ".join(done.stderr.split())
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_mask_that_does_not_fit_is_code_3_and_leaves_nothing(brain, tmp_path):

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 import princomp
 from princomp import PCA, annotate
+from princomp.cli.transform import prepared_otherwise
 from princomp.data import DataError, as_rows, read, statistics
 from running import princomp as run
 
@@ -384,6 +385,49 @@ def test_scores_of_other_cells_are_refused():
         annotate(cells, PCA(2).fit(cells), cells[:40])
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scores_go_to_the_cells_of_their_names(path, sparse):
+    rows = read(path, log1p=True)
+    model = princomp.DictionaryLearning(2, random_state=0, sparse_output=True) if sparse else PCA(2)
+    key = "X_dictionary_learning" if sparse else "X_pca"
+    cells = make_cells()
+    shuffled = cells[np.random.default_rng(1).permutation(CELLS)].copy()
+    model.fit(rows)
+    for each in (cells, shuffled):
+        annotate(each, model, rows)
+    in_order, moved = (each[cells.obs_names].obsm[key] for each in (cells, shuffled))
+    same(*(each.toarray() if sparse else np.asarray(each) for each in (in_order, moved)))
+    assert not np.array_equal(*(each.obsm[key].sum(axis=1) for each in (cells, shuffled)))
+
+
+def test_without_names_of_rows_scores_are_written_in_order():
+    cells = make_cells()
+    model = PCA(2).fit(counts())
+    annotate(cells, model, counts()[::-1])
+    np.testing.assert_allclose(cells.obsm["X_pca"], model.transform(counts())[::-1])
+
+
+def test_cells_of_other_names_are_refused(path):
+    rows = read(path)
+    model = PCA(2).fit(rows)
+    cells = make_cells()
+    cells.obs_names = [f"other {i}" for i in range(CELLS)]
+    with pytest.raises(ValueError, match=r"X has other cells than adata, by their names\. It lacks other 0, "):
+        annotate(cells, model, rows)
+    rows.sample_names = ("one", "one", *(f"cell {i}" for i in range(2, CELLS)))
+    cells.obs_names = rows.sample_names[::-1]
+    with pytest.raises(ValueError, match="some names are there twice"):
+        annotate(cells, model, rows)
+    assert "X_pca" not in cells.obsm
+
+
+@pytest.mark.parametrize("given", [np.ones((5, 3)), None, "cells.h5ad"], ids=["array", "None", "path"])
+def test_results_are_written_into_anndata_only(given):
+    model = PCA(2).fit(np.random.default_rng(0).normal(size=(5, 3)))
+    with pytest.raises(TypeError, match="adata must be an AnnData object, to write the results into, got "):
+        annotate(given, model)
+
+
 def same(one, other):
     """Whether two things of an AnnData object are equal, to the last bit."""
     assert type(one) is type(other)
@@ -450,15 +494,42 @@ def test_scanpy_goes_on_from_there(fitted):
 def test_transform_prepares_cells_as_it_is_told(fitted):
     folder, _ = fitted
     notes = json.loads((folder / "out" / "summary.json").read_text())["notes"]
-    median = re.search(r"normalize=([\d.]+)\.$", notes[0])[1]
+    median = re.search(r"--normalize ([\d.]+)\.$", notes[0])[1]
     done = run("transform", "out/model.princomp", "cells.h5ad", "--normalize", median, "--log1p", cwd=folder)
     assert done.stdout.splitlines()[1:] == (folder / "out" / "scores.csv").read_text().splitlines()[1:]
+    assert "The fit read its data" not in done.stderr  # the number for the median; and genes are found by name
+    done = run("transform", "out/model.princomp", "cells.h5ad", "--log1p", cwd=folder)
+    assert done.returncode == 0
+    assert "The fit read its data with --normalize median; this command does not." in done.stderr
     done = run("transform", "out/model.princomp", "cells.h5ad", "--normalize", "median", cwd=folder)
     assert done.returncode == 2
     assert "not of those that were fitted" in done.stderr
     done = run("fit", "cells.h5ad", "--normalize", "mean", cwd=folder)
     assert done.returncode == 2
     assert "neither a number above 0 nor the word median" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "told"),
+    [
+        ("normalize = 1e4\nlog1p = true", {}, "--normalize 10000 --log1p"),
+        ("normalize = 1e4\nlog1p = true", {"normalize": 1e4}, "--log1p"),
+        ("normalize = 1e4", {"normalize": 2e4}, "--normalize 10000"),
+        ("normalize = 1e4\nlog1p = true", {"normalize": 1e4, "log1p": True}, None),
+        ("layer = 'raw counts'\nmask_var = 'highly_variable'", {}, "--layer 'raw counts'"),
+        ("k = 3", {}, None),
+        ("this is not TOML", {}, None),
+        (None, {}, None),
+    ],
+)
+def test_transform_tells_what_the_fit_did_to_its_data(tmp_path, config, options, told):
+    if config is not None:
+        (tmp_path / "config.toml").write_text(config)
+    model = str(tmp_path / "model.princomp")
+    given = {"layer": None, "normalize": None, "log1p": None, **options}
+    expected = [] if told is None else [f"The fit read its data with {told}; this command does not."]
+    assert prepared_otherwise(model, "cells.h5ad", given) == expected
+    assert prepared_otherwise(model, "cells.csv", given) == []
 
 
 def test_fit_leaves_the_copy_out_where_it_is_not_wanted_or_not_possible(tmp_path):

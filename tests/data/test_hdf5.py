@@ -109,12 +109,18 @@ def test_the_only_matrix_is_found_and_one_of_several_asked_for(path):
             read(f"{path}::{name}")
 
 
+def test_the_shape_of_a_cube_is_said(path):
+    write(path, np.zeros((4, 5, 6)), "cube")
+    with pytest.raises(DataError, match=r"no matrix of numbers \(it holds cube of shape \(4, 5, 6\)\)"):
+        read(path)
+
+
 def test_what_is_no_matrix_of_numbers_is_said(path):
     import h5py
 
     write(path, np.zeros(4, [("a", "f8"), ("b", "i4")]), "records")
     write(path, np.zeros((2, 2), complex), "complex")
-    with pytest.raises(DataError, match=r"x\.h5 holds no matrix of numbers \(it holds complex, records\)"):
+    with pytest.raises(DataError, match=r"x\.h5 holds no matrix .*\(it holds complex, records of shape \(4,\)\)"):
         read(path)
     with pytest.raises(DataError, match="dataset complex, holds complex128, not real numbers"):
         read(f"{path}::complex")

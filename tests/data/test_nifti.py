@@ -165,6 +165,11 @@ def test_masks_that_do_not_fit(tmp_path, what):
         read(save(tmp_path / "x.nii.gz", volumes()), mask=tmp_path / "mask.nii.gz")
 
 
+def test_a_mask_is_a_path(tmp_path):
+    with pytest.raises(TypeError, match="mask must be the path of a NIfTI image, not 0 inside, got ndarray"):
+        read(save(tmp_path / "x.nii.gz", volumes()), mask=inside())
+
+
 def test_masks_are_nifti_files_and_for_them(tmp_path):
     path = save(tmp_path / "x.nii", volumes())
     with pytest.raises(DataError, match=r"no\.nii: there is no such file"):

@@ -20,11 +20,33 @@ def spots(*places):
     return volume.ravel()
 
 
-def test_slices_hold_the_largest_values_of_either_sign_and_lie_apart():
+def test_slices_hold_the_largest_values_of_either_sign():
     found = slices(layout(), spots((1, 1, 4, 5.0), (1, 1, 5, 4.0), (2, 2, 20, -3.0), (3, 3, 27, 1.0)), count=3)
-    assert found.numbers == (4, 20, 27)
+    assert found.numbers == (4, 5, 20)
     assert slices(layout(), spots((1, 1, 4, 5.0), (1, 1, 5, 4.0)), count=30).numbers == tuple(range(30))
     assert slices(layout(), spots((1, 1, 4, 5.0)), count=99).colours.shape == (30, 9, 7, 3)
+
+
+def test_no_slice_is_empty_while_one_that_holds_something_is_left_out():
+    held = [9, 10, 11, 12, 13, 14]
+    for size in (1.0, 1e-200):
+        values = spots(*((1, 1, z, size * value) for z, value in zip(held, (1, 0.5, 2, 3, 0.1, 1e-3), strict=True)))
+        assert slices(layout(), values, count=6).numbers == tuple(held)
+    found = slices(layout(), spots((1, 1, 12, 1.0), (1, 1, 29, 1e-9)), count=3).numbers
+    assert {12, 29} < set(found)
+
+
+def test_slices_with_little_are_left_out_for_neighbours_that_hold_much():
+    values = np.full(SHAPE, 1e-3)
+    values[..., 10:16] = 1.0
+    assert slices(layout(), values.ravel(), count=6).numbers == tuple(range(10, 16))
+
+
+def test_of_many_slices_that_hold_much_some_apart_are_shown():
+    values = np.ones(SHAPE) * np.cos(np.linspace(-1, 1, SHAPE[2]))
+    found = slices(layout(), values.ravel(), count=6).numbers
+    assert np.diff(found).min() > 1
+    assert found[-1] - found[0] > 12
 
 
 def test_slices_are_within_the_mask_and_white_outside():

@@ -23,7 +23,7 @@ from princomp.cli.exits import NOT_CONVERGED, USAGE, Failure, reading
 from princomp.cli.folder import Results, results
 from princomp.cli.interrupts import held_back
 from princomp.cli.maps import FILES as MAPS
-from princomp.cli.maps import are_volumes, mean_image, write_maps
+from princomp.cli.maps import are_volumes, check_several, mean_image, write_maps
 from princomp.cli.methods import Method, methods
 from princomp.cli.show import Log, component_table, tell
 from princomp.cli.tables import sample_column, write_table
@@ -183,6 +183,8 @@ def _read(options: Options, log: Log) -> Any:
     data = options["data"]
     with reading(data), log.busy(f"Reading {printable(data)}"):
         rows = read(data, **shared.as_read(options))
+        check_several(data, rows)
+    rows.notes = tuple(map(shared.as_options, rows.notes))
     log.tell(f"Read {printable(data)}: {rows.shape[0]} rows, {rows.shape[1]} features.")
     for note in rows.notes:
         log.note(note)

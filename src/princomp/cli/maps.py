@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from princomp._text import printable
 from princomp._version import __version__
 from princomp.cli.folder import Results
 
 if TYPE_CHECKING:
-    from princomp.estimators.description import Description
+    from princomp.estimators.description import Description, Side
 
 MASK, MAPS, PICTURE = FILES = ("mask.nii.gz", "maps.nii.gz", "maps.png")
 DRAWN = 20  # of more components, the first ones
@@ -53,16 +54,25 @@ def write_maps(place: Results, rows: Any, found: Description, background: Any) -
 
 
 def _draw(path: Path, layout: Any, found: Any, background: Any) -> None:
+    from matplotlib import pyplot
+
+    figure = drawn(layout, found, background)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+
+
+def drawn(layout: Any, found: Any, background: Any) -> Any:
+    """Return a matplotlib Figure of the first components, which says so if there are more."""
     import matplotlib
 
     from princomp import plots
 
     matplotlib.use("Agg")  # no window, whatever the settings are
-    from matplotlib import pyplot
-
     axes = plots.maps(found.weights[:DRAWN], layout, background=background, names=found.components[:DRAWN])
-    axes[0, 0].figure.savefig(path, dpi=150)
-    pyplot.close(axes[0, 0].figure)
+    figure = axes[0, 0].figure
+    if len(found.weights) > DRAWN:
+        figure.suptitle(f"The first {DRAWN} of {len(found.weights)}; {MAPS} has all", fontsize=10)
+    return figure
 
 
 def mask_beside(model: str, data: str, mask: str | None) -> str | None:
@@ -71,13 +81,31 @@ def mask_beside(model: str, data: str, mask: str | None) -> str | None:
     return str(beside) if mask is None and data.lower().endswith((".nii", ".nii.gz")) and beside.exists() else mask
 
 
-def check_voxels(model: str, rows: Any) -> None:
+def check_several(data: str, rows: Any) -> None:
+    """Raise DataError if there is one volume only, which shows nothing that rises and falls."""
+    from princomp.data import DataError
+
+    if are_volumes(rows) and rows.shape[0] == 1:
+        raise DataError(
+            f"{printable(data)} holds one volume: give a 4-D scan, or several files by a pattern such as 'vol-*.nii'."
+        )
+
+
+def check_voxels(model: str, rows: Any, side: Side) -> None:
     """Raise DataError if volumes are read with other voxels than those of the fit, which may be just as many."""
     from princomp import read
     from princomp.data import DataError
 
     beside = Path(model).with_name(MASK)
-    if not are_volumes(rows) or not beside.exists():
+    if not are_volumes(rows):
+        return
+    if not beside.exists():
+        fitted_to = len(side.features)
+        if not side.named and fitted_to != rows.shape[1]:
+            raise DataError(
+                f"The model was fitted to {fitted_to} voxels, but these volumes have {rows.shape[1]}: give --mask, "
+                f"the {MASK} that the fit wrote."
+            )
         return
     fitted, layout = read(beside, mask=beside).layout, rows.layout
     how = fitted.differs(layout.mask.shape, layout.affine)  # type: ignore[union-attr]

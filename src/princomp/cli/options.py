@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shlex
 import tomllib
 from collections.abc import Mapping
 from math import prod
@@ -170,6 +171,16 @@ def as_read(options: dict[str, Any]) -> dict[str, Any]:
     total = options["normalize"]
     changed = {"drop": list(options["drop"]), "normalize": True if total == "median" else total}
     return {name: options[name] for name in (*names, "memory_limit")} | changed
+
+
+def as_options(note: str) -> str:
+    """Return a note of `princomp.read` with its parameters spelled as on the command line."""
+    return re.sub(r"(?<= )(index|mask_var|normalize|sheet)=('[^']*'|[\d.e+-]*\d)?", _as_option, note)
+
+
+def _as_option(found: re.Match[str]) -> str:
+    name = f"--{found[1].replace('_', '-')}"
+    return f"{name} {shlex.quote(found[2].strip(chr(39)))}" if found[2] else name
 
 
 memory_option = click.option("--memory-limit", type=Size(), help="Do not plan for more than this, for example 2G.")

@@ -2,7 +2,9 @@
 
 import io
 import os
+import shlex
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,19 @@ from princomp._text import listed, printable
 from princomp.cli.exits import OUTPUT, Failure, reading, writing
 from princomp.cli.fit import limits, require_extras, score_columns
 from princomp.cli.maps import check_voxels, mask_beside
-from princomp.cli.options import as_read, force_option, memory_option, quiet_option, raw_option, reading_options
+from princomp.cli.options import (
+    as_options,
+    as_read,
+    force_option,
+    memory_option,
+    quiet_option,
+    raw_option,
+    reading_options,
+)
 from princomp.cli.show import Log
 from princomp.cli.tables import write_table
+
+LARGEST_CONFIG = 2**20  # bytes that are read of a config.toml
 
 
 @click.command()
@@ -40,7 +52,7 @@ def transform(model: str, data: str, output: str, quiet: bool, force: bool, **op
     The features are found by their names, where the model has names; other columns are ignored.
     """
     from princomp import load, read
-    from princomp.estimators.description import describe_scores
+    from princomp.estimators.description import describe, describe_scores
 
     if options["normalize"] == "median":
         raise click.UsageError(
@@ -61,8 +73,8 @@ def transform(model: str, data: str, output: str, quiet: bool, force: bool, **op
         with reading(data):
             given = as_read(options)
             rows = read(data, **given | {"mask": mask_beside(model, data, given["mask"])})
-            check_voxels(model, rows)
-            for note in rows.notes:
+            check_voxels(model, rows, describe(estimator).sides[0])
+            for note in (*prepared_otherwise(model, data, options), *map(as_options, rows.notes)):
                 log.note(note)
             scores = describe_scores(estimator, *_sides(estimator, rows, log))
     table = score_columns(rows, scores)
@@ -75,6 +87,28 @@ def transform(model: str, data: str, output: str, quiet: bool, force: bool, **op
     with writing(path), atomic_file(path) as file:
         write_table(file, table, kind=kind, raw=options["raw_csv"])
     log.tell(f"Written: {printable(path)}")
+
+
+def prepared_otherwise(model: str, data: str, options: dict[str, Any]) -> list[str]:
+    """Say how the fit of a model read its AnnData file, as told beside it, if this command reads one in another way.
+
+    Not of --mask-var: the model finds its genes by their names.
+    """
+    try:
+        with Path(model).with_name("config.toml").open("rb") as file:
+            fitted = tomllib.loads(file.read(LARGEST_CONFIG).decode())
+    except (OSError, ValueError):  # none, or not one of ours
+        return []
+    if not data.lower().endswith(".h5ad"):
+        return []
+    told = []
+    for name in ("layer", "normalize", "log1p"):
+        then, now = fitted.get(name), options[name]
+        as_median = then == "median" and now is not None  # a number, which is the median most likely
+        if then and then != now and not as_median:
+            value = f"{then:.15g}" if isinstance(then, float) else shlex.quote(str(then))
+            told.append(f"--{name}" if then is True else f"--{name} {value}")
+    return [f"The fit read its data with {' '.join(told)}; this command does not."] if told else []
 
 
 def _sides(estimator: Any, rows: Any, log: Log) -> list[Any]:

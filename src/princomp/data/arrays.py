@@ -122,7 +122,8 @@ def picked(headers: dict[str, tuple[tuple[int, ...], np.dtype[Any]]], member: st
         check_matrix(*headers[member], f"{file.name}, array {shown(member)},")
         return member
     if not matrices:
-        raise DataError(f"{file.name} holds no matrix of numbers (it holds {listed(list(headers)) or 'nothing'}).")
+        there = [f"{name} of shape {shape}" if len(shape) != 2 else name for name, (shape, _) in headers.items()]
+        raise DataError(f"{file.name} holds no matrix of numbers (it holds {listed(there) or 'nothing'}).")
     if len(matrices) > 1:
         example = f"{file.name}::{shown(matrices[0])}"
         raise DataError(f"{file.name} holds several matrices ({listed(matrices)}): pick one, as in {example}.")

@@ -182,6 +182,8 @@ def read(
         raise ValueError(f"drop names {listed(sorted(map(str, both)))}, which label or index asks for.")
     blocks = {"block_rows": block_rows, "block_bytes": block_bytes}
     counts = (layer, mask_var, _total(normalize), log1p or None)
+    if not isinstance(mask, str | PathLike | None):
+        raise TypeError(f"mask must be the path of a NIfTI image, not 0 inside, got {type(mask).__name__}.")
     inside = None if mask is None else os.fsdecode(mask)
     request = Request(
         labels, index, dropped, decimal, delimiter, header, blocks, limit, None, *counts, mask=inside, sheet=sheet

@@ -13,6 +13,7 @@ COLD = np.array([[0.1, 0.1, 0.62], [0.08, 0.35, 0.85], [0.15, 0.66, 0.97], [0.66
 CLEAR, FULL = 0.05, 0.5  # shares of the limit: a value is not seen below the first, and covers all from the second on
 DARK, LIGHT = 0.22, 0.82  # greys of the image beneath
 MOST = 0.998  # of the values are within the limit: a few voxels far out do not fade the others
+MUCH = 0.1  # of the squares in the fullest slice: slices with less are shown only if no others are left
 SCALES = (
     "Slices from above, left on the left, through the largest values. Warm colours are positive weights, cold ones "
     "negative; what is near 0 lets the grey image beneath be seen. Each has a scale of its own."
@@ -41,7 +42,7 @@ def slices(layout: VoxelLayout, values: Array, *, background: Array | None = Non
     >>> weights[2, 3, 4] = 1.0
     >>> found = slices(layout, weights.ravel(), count=2)
     >>> found.numbers, found.colours.shape, found.limit
-    ((2, 4), (2, 6, 5, 3), 1.0)
+    ((3, 4), (2, 6, 5, 3), 1.0)
     """
     values = np.asarray(values, np.float64)
     size = np.abs(values[values != 0])
@@ -83,16 +84,20 @@ def _greys(image: Array) -> Array:
 
 
 def _fullest(mask: Array, volume: Array, count: int) -> list[int]:
-    """Return slices with large values, in order; apart from each other, unless there are too few."""
+    """Return the slices that hold most, in order; if many hold much, some that lie apart from each other."""
     inside = np.flatnonzero(mask.any(axis=(0, 1))).tolist()
-    held = np.square(volume).sum(axis=(0, 1))
+    held = np.square(volume / (np.abs(volume).max() or 1.0)).sum(axis=(0, 1))  # tiny values have squares, too
     middle = held @ np.arange(len(held)) / held.sum() if held.any() else len(held) / 2
+    ranked = sorted(inside, key=lambda z: (-held[z], abs(z - middle)))
+    much = [z for z in ranked if held[z] >= MUCH * held[ranked[0]]]
+    if len(much) <= count:
+        return sorted(ranked[:count])
     picked: list[int] = []
     apart = len(inside) // (2 * count)
-    while len(picked) < min(count, len(inside)):
-        free = [z for z in inside if all(abs(z - other) > apart for other in picked)]
+    while len(picked) < count:
+        free = [z for z in much if all(abs(z - other) > apart for other in picked)]
         if free:
-            picked.append(max(free, key=lambda z: (held[z], -abs(z - middle))))
+            picked.append(free[0])
         else:
             apart -= 1
     return sorted(picked)
