@@ -41,6 +41,23 @@ def brain(tmp_path_factory):
     return folder, mask, [network & mask for network in networks]
 
 
+def test_networks_are_found_over_a_baseline_unless_it_is_to_stay(brain, tmp_path):
+    """Pairs of rank one: the command takes the means of voxels away, which the class does when it is asked to."""
+    import nibabel as nib
+
+    folder, mask, networks = brain
+    words = ("fit", "brain.nii.gz", "--mask", "mask.nii.gz", "--method", "rank-one", "-k", 2, "--no-report")
+    counts = ",".join(str(int(network.sum())) for network in networks)
+    princomp(*words, "--nonzeros", counts, "--refine", 20, "-o", tmp_path / "out", cwd=folder)
+    maps = nib.load(tmp_path / "out" / "maps.nii.gz").get_fdata()
+    alike = np.abs(np.corrcoef([*maps[mask].T, *(network[mask] for network in networks)])[:2, 2:])
+    assert alike.max(axis=0).min() > 0.9
+    done = princomp(*words, "--no-center", "-o", tmp_path / "as it is", cwd=folder)
+    assert "Nearly all squares of X are those of the means" in done.stderr
+    assert load(tmp_path / "out" / "model.princomp").center
+    assert not load(tmp_path / "as it is" / "model.princomp").center
+
+
 @pytest.mark.parametrize(
     ("words", "more"),
     [

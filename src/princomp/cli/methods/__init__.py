@@ -31,6 +31,8 @@ class Method:
     tables: Callable[[Any, Any], dict[str, dict[str, Any]]] | None = None
     # ``notes(rows)`` returns what the reader of the results should know of the data, in sentences.
     notes: Callable[[Any], list[str]] | None = None
+    # Parameters that have another default here than the class has.
+    defaults: Mapping[str, Any] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)  # parameters by the options that have another name
 
     def most(self, *shapes: tuple[int, int]) -> int:
@@ -54,7 +56,7 @@ class Method:
         import princomp
 
         given = {self.renamed.get(name, name): value for name, value in options.items() if value is not None}
-        return getattr(princomp, self.estimator)(**given)
+        return getattr(princomp, self.estimator)(**{**self.defaults, **given})
 
 
 def columns_option(name: str, help: str) -> click.Option:

@@ -6,7 +6,7 @@ import click
 
 from princomp._text import printable
 from princomp.cli.methods import Method
-from princomp.cli.options import IMAGE_SHAPE, MAX_ITER, SCALE, TOL, as_images
+from princomp.cli.options import CENTER, IMAGE_SHAPE, MAX_ITER, SCALE, TOL, as_images
 from princomp.cli.tables import sample_column
 
 
@@ -44,16 +44,12 @@ METHOD = Method(
         click.Option(["--refine"], type=click.IntRange(min=0), help="Sweeps over all pairs afterwards. [default: 0]"),
         click.Option(["--n-init"], type=click.IntRange(min=1), help="Starts of each pair. [default: 1]"),
         click.Option(["--nonnegative"], is_flag=True, default=None, help="No negative loadings."),
-        # Files of scans have a baseline, in which pairs would drown: unlike the class, the command takes it away.
-        click.Option(
-            ["--center/--no-center"],
-            default=True,
-            help="Subtract the mean of each feature (default), or leave the data as they are.",
-        ),
+        CENTER,
         SCALE,
         TOL,
         MAX_ITER,
     ),
+    defaults={"center": True},  # files of scans have a baseline, in which pairs would drown
     shares=True,
     at_most_rank=False,
     reading=(IMAGE_SHAPE,),
