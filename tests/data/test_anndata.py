@@ -206,6 +206,16 @@ def test_lazy_preparation_and_PCA_agree_with_scanpy(path, target, log1p, mask, s
     assert same_up_to_sign(cells.varm["PCs"], expected.varm["PCs"])  # 0 where genes were left out
 
 
+def test_files_that_mark_other_genes_are_not_put_together(path, tmp_path):
+    other = make_cells()
+    other.var["highly_variable"] = ~other.var["highly_variable"]
+    other.write_h5ad(tmp_path / "y.h5ad")
+    path.rename(tmp_path / "z.h5ad")
+    with pytest.raises(DataError, match=r"z\.h5ad marks other genes in highly_variable than .*y\.h5ad does"):
+        read(tmp_path / "[yz].h5ad", mask_var="highly_variable")
+    assert read(tmp_path / "[yz].h5ad").shape[0] == 2 * other.n_obs
+
+
 def test_sparse_rows_are_never_made_dense(path, monkeypatch):
     monkeypatch.setattr(statistics, "SHIFT_ROWS", 5)  # a few rows are looked at for a point near the mean
     made_dense = sp.csr_array.toarray

@@ -249,3 +249,20 @@ def test_P9_without_pillow_the_line_is_said(frames, observe):
     said = done.stderr.splitlines()[-1]
     assert said == 'ImportError: Images are read with Pillow: pip install "princomp[io]"'
     observe("P9", "pillow missing", said)
+
+
+def test_images_of_other_bits_are_not_mixed(tmp_path):
+    """The same grey is 200 in one and 51400 in the other."""
+    folder = tmp_path / "frames"
+    folder.mkdir()
+    save(folder / "a.png", np.full((4, 6), 200, np.uint8))
+    save(folder / "b.png", np.full((4, 6), 51400, np.uint16))
+    with pytest.raises(DataError, match=r"b\.png has pixels of uint16, but .*a\.png of uint8: save all images"):
+        read(folder)
+
+
+def test_pixels_of_an_odd_range_are_said_to_be_changed(tmp_path):
+    (tmp_path / "x.pgm").write_bytes(b"P2 2 1 1023\n258 0\n")
+    assert read(tmp_path / "x.pgm").notes == (
+        "1 image of another range than 8 or 16 bits: Pillow brought the pixels to that.",
+    )

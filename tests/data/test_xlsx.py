@@ -112,6 +112,13 @@ def test_merged_cells_belong_to_the_first(tmp_path):
     assert np.array_equal(whole(read(path)), [[1, 2], [np.nan, 3]], equal_nan=True)
 
 
+def test_one_formula_without_a_value_is_pointed_out(tmp_path):
+    path = book(tmp_path / "x.xlsx", [["a", "b"], [1, 2], [3, "=A2+1"], [5, 6]])
+    rows = read(path)
+    assert np.isnan(whole(rows)[1, 1])
+    assert "formulae without values" in rows.notes[0]
+
+
 def test_formulae_without_values_are_pointed_out(tmp_path):
     path = book(tmp_path / "x.xlsx", [["a", "double"], [1, "=2*A2"], [3, "=2*A3"]])
     rows = read(path)

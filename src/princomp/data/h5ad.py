@@ -35,6 +35,9 @@ def read_h5ad(files: Sequence[File], request: Request) -> Rows:
     first, name = found[0], files[0].name
     for file, each in zip(files, found):
         check_same(files[0], first.genes, file, each.genes)
+        if first.keep is not None and each.keep is not None and (first.keep != each.keep).any():
+            column = shown(str(request.mask_var))
+            raise DataError(f"{file.name} marks other genes in {column} than {name} does: mark the same ones in all.")
     block_bytes = min(request.blocks["block_bytes"], request.limit // LIMIT_SHARE)
     rows: Rows = H5adRows([each.matrix for each in found], request.blocks["block_rows"], block_bytes)
     names = unique_names(first.genes)

@@ -22,6 +22,8 @@ DECODERS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "PPM")  # Pillow has others, wh
 # Modes of Pillow that are kept as they are, and the type of a pixel; all others become grey or colours.
 KEPT = {"L": "u1", "I;16": "u2", "I;16L": "u2", "I;16B": "u2", "I;16N": "u2", "I": "i4", "F": "f4", "RGB": "u1"}
 GREY = {"1": "L", "LA": "L", "La": "L"}
+RESCALED = ("ppm", "ppm_plain")  # Pillow's decoders that bring pixels to 8 or 16 bits
+OTHER_RANGE = "other range"
 SVG = "is a drawing (SVG), not an image of pixels: save it as .png."
 
 
@@ -57,8 +59,11 @@ def read_images(files: Sequence[File], request: Request) -> Rows:
         if each.shape != seen[0].shape:
             what = f"{file.name} is {each.size}, but {files[0].name} is {seen[0].size}"
             raise DataError(f"{what}: bring all images to one size, grey or in colour.")
+        if each.dtype != seen[0].dtype:  # the same grey is another number there
+            what = f"{file.name} has pixels of {each.dtype}, but {files[0].name} of {seen[0].dtype}"
+            raise DataError(f"{what}: save all images with as many bits.")
     width = int(np.prod(seen[0].shape))
-    sink = Sink(width, np.result_type(*(each.dtype for each in seen)), request.kept)
+    sink = Sink(width, seen[0].dtype, request.kept)
     more: list[str] = []
     for file, each in zip(files, seen):
         with _opened(file) as image:
@@ -81,6 +86,8 @@ def _look(file: File, request: Request) -> _Seen:
         without = ("transparency",) if mode.endswith(("A", "a")) or "transparency" in image.info else ()
         if not grey and any("16" in str(tile[3]) for tile in image.tile):
             without = (*without, "the lower 8 of 16 bits")
+        if any(tile[0] in RESCALED and tile[3] not in (255, 65535) for tile in image.tile):
+            without = (*without, OTHER_RANGE)
         # As it is unpacked, converted, and as numbers.
         request.require(12 * width * height, f"{file.name}, {width} x {height} pixels,")
     if min(width, height) < 1:
@@ -101,6 +108,8 @@ def _notes(seen: Sequence[_Seen], more: Sequence[str]) -> Iterator[str]:
     for what in ("transparency", "the lower 8 of 16 bits"):
         if many := sum(what in each.without for each in seen):
             yield f"Left out {what} of {plural(many, 'image')}."
+    if many := sum(OTHER_RANGE in each.without for each in seen):
+        yield f"{plural(many, 'image')} of another range than 8 or 16 bits: Pillow brought the pixels to that."
     if more:
         yield f"Of {plural(len(more), 'image')} with several frames the first one was read: {listed(more)}."
 

@@ -54,7 +54,6 @@ class _Sheet:
     def __init__(self, file: File, request: Request) -> None:
         self.name, self._file, self._request = file.name, file, request
         self._begun, self._errors, self._counts = False, 0, array("L")  # cells of errors; and the cells of each row
-        self._filled: set[int] = set()  # columns that hold anything below the first row
         self._rough = tempfile.SpooledTemporaryFile(request.kept, dir=spill_folder())  # noqa: SIM115  closed with us
         with self._opened(values=True) as (sheet, others):
             self.title, self._others = sheet.title, others
@@ -75,8 +74,6 @@ class _Sheet:
         cells = [self._text(value) for value in row]
         while cells and not cells[-1]:
             cells.pop()
-        if any(self._counts):
-            self._filled.update(j for j, cell in enumerate(cells) if cell)
         self._counts.append(len(cells))
         # Rows are made as long as the longest one: a few cells far out would be a large table of nothing.
         self._request.require(8 * len(self._counts) * max(len(cells), 1), f"{self.name}, the table in it,")
@@ -116,12 +113,23 @@ class _Sheet:
             yield f"Read the first sheet of {self.name}, {quoted(self.title)}; sheet= picks another one: {others}."
         if self._errors:
             yield f"{self.name}: {plural(self._errors, 'cell')} of errors, such as #N/A or #DIV/0!, read as missing."
-        if empty := [j for j in range(self._width) if j not in self._filled]:
-            with self._opened(values=False) as (sheet, _):
-                rows = itertools.islice(sheet.iter_rows(values_only=True), LOOKED_AT)
-                if any(str(row[j]).startswith("=") for row in rows for j in empty if j < len(row)):
-                    yield (f"{self.name} has formulae without values, which were read as missing: open it in a "
-                           "spreadsheet program and save it.")  # fmt: skip
+        if self._lacks_values():
+            yield (f"{self.name} has formulae without values, which were read as missing: open it in a spreadsheet "
+                   "program and save it.")  # fmt: skip
+
+    def _lacks_values(self) -> bool:
+        """Tell whether one of the first rows has a formula where no value was stored with it."""
+        with self._opened(values=False) as (sheet, _):
+            told = [list(row) for row in itertools.islice(sheet.iter_rows(values_only=True), LOOKED_AT)]
+        if not any(isinstance(cell, str) and cell.startswith("=") for row in told for cell in row):
+            return False
+        with self._opened(values=True) as (sheet, _):
+            pairs = zip(told, sheet.iter_rows(values_only=True))
+            return any(
+                value is None and isinstance(cell, str) and cell.startswith("=")
+                for row, values in pairs
+                for cell, value in itertools.zip_longest(row, values)
+            )
 
     @contextmanager
     def _opened(self, *, values: bool) -> Iterator[tuple[Any, list[str]]]:
