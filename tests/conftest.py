@@ -19,6 +19,19 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(_name, "1")
 
+# --- random numbers ------------------------------------------------------------------------------------
+# Estimators that are given no random_state draw from NumPy's global generator, as everywhere in scikit-learn's world.
+# What a test says must hold for every seed, but a run should be told apart from the one before by the code alone; other
+# seeds are tried with PRINCOMP_TEST_SEED=1, 2 ...
+
+
+@pytest.fixture(autouse=True)
+def _global_generator():
+    import numpy as np
+
+    np.random.seed(int(os.environ.get("PRINCOMP_TEST_SEED", "0")))  # noqa: NPY002
+
+
 # --- the reliability table ----------------------------------------------------------------------
 # Tests named after a code (F1, F13, ...) note what they saw; the table is printed when the run ends.
 # Notes travel as user properties of the test report, so that they also arrive from xdist workers.
