@@ -7,6 +7,7 @@ from .estimators import (
     ProbabilisticPCA,
     ProbabilisticPCAMixture,
     RankOneDictionary,
+    RobustPCA,
     SparseCCA,
     SparsePCA,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "ProbabilisticPCA",
     "ProbabilisticPCAMixture",
     "RankOneDictionary",
+    "RobustPCA",
     "SparseCCA",
     "SparsePCA",
     "amanpg",

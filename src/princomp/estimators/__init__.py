@@ -6,6 +6,7 @@ from princomp.estimators.pca import PCA
 from princomp.estimators.probabilistic_mixture import ProbabilisticPCAMixture
 from princomp.estimators.probabilistic_pca import ProbabilisticPCA
 from princomp.estimators.rank_one_dictionary import RankOneDictionary
+from princomp.estimators.robust_pca import RobustPCA
 from princomp.estimators.sparse_cca import SparseCCA
 from princomp.estimators.sparse_pca import SparsePCA
 
@@ -16,6 +17,7 @@ __all__ = [
     "ProbabilisticPCA",
     "ProbabilisticPCAMixture",
     "RankOneDictionary",
+    "RobustPCA",
     "SparseCCA",
     "SparsePCA",
 ]

@@ -1,0 +1,23 @@
+"""Cells that are judged one by one: what components leave of them, and what they say in place of bad ones."""
+
+from typing import Any
+
+import numpy as np
+
+from princomp._typing import Array
+from princomp.solvers.robust.deviations import clean_scores
+
+
+def residuals(block: Array, rows: slice, V: Array, noise: Array | None, unit: Array) -> Array:
+    """Return what components V (p, k) leave of each cell of centred and scaled rows, over ``unit`` (p,)."""
+    return (block - clean_scores(block, V, noise).Z @ V.T) / unit
+
+
+def refilled(
+    block: Any, rows: slice, V: Array, noise: Array | None, mean: Array, scale: Array, outlying: bool
+) -> Array:
+    """Return rows as they are, with missing cells, and ``outlying`` ones if asked for, as components V say."""
+    given = np.asarray(block.toarray() if hasattr(block, "toarray") else block)
+    found = clean_scores((given - mean) / scale, V, noise)
+    kept = found.clean if outlying else ~np.isnan(given)
+    return np.where(kept, given, found.Z @ V.T * scale + mean)

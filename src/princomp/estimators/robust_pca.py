@@ -1,0 +1,434 @@
+"""Robust PCA: components that bad cells, bad rows and missing cells do not bend, and which cells and rows are bad."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from numbers import Real
+from os import PathLike
+from typing import Any, ClassVar
+
+import numpy as np
+
+from princomp._kinds import NONNEGATIVE, POSITIVE, SHARE, VARIANCE, Count, Kind, Number, Numbers
+from princomp._typing import Array
+from princomp.data import Centered, Rows
+from princomp.estimators.base import Projection
+from princomp.estimators.checks import check_choice, check_count, count_components
+from princomp.estimators.description import Description
+from princomp.estimators.robust import cells
+from princomp.estimators.robust.distances import distances, orthogonal_limit, score_limit
+from princomp.estimators.robust.problem import RobustFound, RobustProblem, open_problem
+from princomp.estimators.robust.scores import robust_scores
+from princomp.estimators.robust_description import describe_robust
+from princomp.estimators.standardise import as_given
+from princomp.progress import Tell
+from princomp.result import State
+
+# Each method, and the file in `princomp.estimators.robust` that has its ``solve``.
+METHODS = {
+    "pcp": "pcp",
+    "cellwise": "cellwise",
+    "outlier-pursuit": "outlier_pursuit",
+    "robpca": "robpca",
+    "spherical": "spherical",
+    "online": "online",
+}
+BY_CELLS = ("pcp", "cellwise", "online")  # methods for bad cells and missing ones, which must not bend scores
+# Parameters that some methods alone have, and their defaults.
+OWN = {
+    "alpha": (("pcp", "outlier-pursuit"), None),
+    "solver": (("pcp",), "auto"),
+    "coverage": (("robpca",), 0.75),
+    "scale": (("cellwise", "robpca"), False),
+    "batch_size": (("online",), 100),
+}
+
+
+class RobustPCA(Projection):
+    r"""Principal components that bad cells, bad rows and missing cells do not bend, and which cells and rows are bad.
+
+    ``method`` says what is thought to be wrong with the data:
+
+    ``"pcp"``
+        some cells, grossly, in data that are of low rank otherwise, without noise: a video of a still camera.
+        Principal component pursuit (Candès, Li, Ma & Wright, J. ACM 2011) finds
+
+        .. math:: \min \|L\|_* + \alpha \|S\|_1 \quad \text{such that} \quad X = L + S.
+
+    ``"cellwise"``
+        some cells, some rows, and cells that are missing, in noisy data: cellPCA (Centofanti, Hubert & Rousseeuw 2024),
+        a bounded loss of cells within a bounded loss of rows.
+    ``"outlier-pursuit"``
+        whole rows, in data that are of low rank otherwise (Xu, Caramanis & Sanghavi, IEEE Trans. Inf. Theory 2012):
+
+        .. math:: \min \|L\|_* + \alpha \sum_i \|S_i\| \quad \text{such that} \quad X = L + S.
+
+    ``"robpca"``
+        whole rows, up to a quarter of them, in noisy data (Hubert, Rousseeuw & Vanden Branden, Technometrics 2005).
+    ``"spherical"``
+        whole rows, or heavy tails, on any storage (Locantore et al., Test 1999): PCA of directions from the centre.
+    ``"online"``
+        some cells, in rows that come as a stream, on any storage: see `partial_fit`.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of components. By default, for ``"pcp"`` and ``"outlier-pursuit"`` the rank of ``low_rank_``; for
+        ``"online"`` 10, or as many as there are features; for others the fewest that hold 80 % of the variance, 10 at
+        the most, none of them below a thousandth of the first.
+    method : {"pcp", "cellwise", "outlier-pursuit", "robpca", "spherical", "online"}, default "pcp"
+        See above.
+    alpha : float, optional
+        What a unit of the sparse part costs, for ``"pcp"`` (by default 1 / sqrt(max(n, p))) and
+        ``"outlier-pursuit"``. The larger, the fewer cells or rows are bad.
+    solver : {"auto", "convex", "alternating"}, default "auto"
+        For ``"pcp"``. "auto" is "convex", which finds the minimum. "alternating" is faster where the rank is small,
+        known, and given as ``n_components``; its answer is verified, and where it is not the minimum, "convex" takes
+        over, with a warning.
+    coverage : float, default 0.75
+        For ``"robpca"``: the share of rows, from 0.5 to 1, that are thought to be good.
+    scale : bool, default False
+        Whether columns are divided by robust scales first, for ``"cellwise"`` and ``"robpca"``.
+    scores : {"robust", "projection"}, optional
+        How `transform` finds scores: "robust" by least absolute deviations, then least squares on the cells that are
+        not bad, which no bad cell bends and which allows missing cells; "projection" by a product. By default "robust"
+        for methods that deal with cells ("pcp", "cellwise", "online").
+    batch_size : int, default 100
+        For ``"online"``: rows that are looked at together.
+    tol : float, default 1e-6
+        Bound on the residual of the certificate.
+    max_iter : int, default 1000
+        Bound on the number of iterations.
+    random_state : int or RandomState, optional
+        Seed of directions and starts.
+    verbose, callback, checkpoint
+        As in `PCA`.
+
+    Attributes
+    ----------
+    components_ : (k, p) array
+        Directions of largest variance, unit rows.
+    mean_, scale_ : (p,) array
+        The centre, and what columns are divided by; None unless ``scale``.
+    explained_variance_, explained_variance_ratio_ : (k,) array
+        Robust variances along the components, and their shares of the variance in all directions.
+    rank_ : int
+        Of ``low_rank_``; for other methods, of the data that were found good, k at the most.
+    outliers_ : (n,) array of bool
+        Rows that are bad: beyond either limit; for ``"outlier-pursuit"`` those that are not zero in ``sparse_``, for
+        ``"pcp"`` those with more than half of their cells bad, for ``"cellwise"`` those of small weight.
+    score_distances_, orthogonal_distances_ : (n,) array
+        How far rows lie from the centre within the span of the components, in standard deviations, and how far from
+        that span. See `score_distance` and `orthogonal_distance`.
+    score_limit_, orthogonal_limit_ : float
+        What 97.5 % of good rows are expected to be within.
+    low_rank_, sparse_ : (n, p) array
+        L and S, of ``"pcp"`` and ``"outlier-pursuit"``. Missing cells are filled in L, and 0 in S.
+    alpha_ : float
+        The cost in force, of these.
+    outlying_cells_ : (n, p) array of bool
+        Cells that are bad, of ``"pcp"`` and ``"cellwise"``.
+    cell_weights_, row_weights_ : (n, p) and (n,) array
+        What cells and rows count, from 0 to 1, of ``"cellwise"``.
+    cell_scale_ : (p,) array or None
+        Scales of what is left of good cells, of ``"cellwise"`` and ``"online"``.
+    n_components_, n_features_in_, n_samples_, n_iter_ : int
+        Counts.
+    result_ : Result
+        ``value``, ``objective``, ``certificate``, ``status``, ``history``.
+    certificate_ : Certificate
+        How good the answer is, measured on the data after the fit: for ``"pcp"`` and ``"outlier-pursuit"`` the gap
+        between primal and dual objective, so that no better answer exists; for others how far it is from one that no
+        small step improves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp import PCA, RobustPCA
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(100, 2)) @ rng.normal(size=(2, 50))
+    >>> X = truth + np.where(rng.random((100, 50)) < 0.05, 20.0, 0.0)  # one cell in twenty is wrong
+    >>> model = RobustPCA().fit(X)
+    >>> model.rank_
+    2
+    >>> bool(np.abs(model.low_rank_ - truth).max() < 1e-4)
+    True
+    """
+
+    _fitted: ClassVar[Mapping[str, Kind]] = {
+        "n_samples_": Count(1, or_none=True),
+        "rank_": Count(),
+        "outliers_": Numbers("n", dtypes="b"),
+        "score_distances_": Numbers("n", VARIANCE),
+        "orthogonal_distances_": Numbers("n", VARIANCE),
+        "score_limit_": Number(NONNEGATIVE),
+        "orthogonal_limit_": Number(VARIANCE),
+        "cell_scale_": Numbers("p", NONNEGATIVE, or_none=True, rounds="_noise"),
+        "_noise": Numbers("p", NONNEGATIVE, or_none=True),
+        "_scale": Numbers("p", POSITIVE, or_none=True),
+        "_deviation": Numbers("k", NONNEGATIVE),
+        "alpha_": Number(VARIANCE, optional=True),
+        "row_weights_": Numbers("n", SHARE, optional=True),
+        "low_rank_": Numbers("n p", optional=True),
+        "sparse_": Numbers("n p", optional=True),
+        "outlying_cells_": Numbers("n p", dtypes="b", optional=True),
+        "cell_weights_": Numbers("n p", SHARE, optional=True),
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        method: str = "pcp",
+        alpha: float | None = None,
+        solver: str = "auto",
+        coverage: float = 0.75,
+        scale: bool = False,
+        scores: str | None = None,
+        batch_size: int = 100,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callable[[State], Any] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.alpha = alpha
+        self.solver = solver
+        self.coverage = coverage
+        self.scale = scale
+        self.scores = scores
+        self.batch_size = batch_size
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
+
+    # Fitting
+
+    @property
+    def _missing_allowed(self) -> bool:  # type: ignore[override]
+        return self.method in BY_CELLS
+
+    def _fit(self, X: Any, tell: Tell) -> None:
+        rows = self._open(X, reset=True, least_rows=2)
+        problem = self._problem(rows, tell)
+        found = import_module(f"princomp.estimators.robust.{METHODS[self.method]}").solve(problem)
+        self._keep(found, problem)
+
+    def _problem(self, rows: Rows, tell: Tell) -> RobustProblem:
+        self._check_parameters()
+        count_components(self.n_components, min(*rows.shape))
+        return open_problem(
+            rows,
+            self._missing_allowed,
+            asked=self.n_components,
+            parameters=self.get_params(),
+            rng=self._generator(),
+            drive=self._drive(tell, rows),
+            tell=tell,
+            names=self._names,
+        )
+
+    def _check_parameters(self) -> None:
+        """Complain about parameters that mean nothing, by themselves or with this method."""
+        self._check_limits()
+        check_choice("method", self.method, tuple(METHODS))
+        for name, (methods, default) in OWN.items():
+            if self.method not in methods and getattr(self, name) != default:
+                those = " and ".join(f'"{method}"' for method in methods)
+                raise ValueError(f'{name} is for method {those} only, not for "{self.method}".')
+        check_choice("solver", self.solver, ("auto", "convex", "alternating"))
+        if self.solver == "alternating" and self.n_components is None:
+            raise ValueError('solver="alternating" needs the rank: give n_components.')
+        if self.scores is not None:
+            check_choice("scores", self.scores, ("robust", "projection"))
+        check_count("batch_size", self.batch_size)
+        if not (isinstance(self.coverage, Real) and 0.5 <= self.coverage <= 1):
+            raise ValueError(f"coverage must be a share from 0.5 to 1, got {self.coverage!r}.")
+        if self.alpha is not None and not (isinstance(self.alpha, Real) and 0 < self.alpha < np.inf):
+            raise ValueError(f"alpha must be a finite number above 0, or None; got {self.alpha!r}.")
+
+    def _keep(self, found: RobustFound, problem: RobustProblem) -> None:
+        """Derive all attributes, in the units of the user: the one place."""
+        rows, unit, dtype = problem.rows, problem.unit, problem.rows.dtype
+        scale = None if found.scale is None else found.scale / unit
+        inner = unit if scale is None else 1.0  # units of standardised columns
+        self._forget()
+        with np.errstate(over="ignore"):
+            variances = as_given(found.variances, inner)
+        ratio = found.variances / found.total if found.total > 0 else np.zeros(len(found.variances))
+        self._keep_directions(found.V, variances, ratio, found.mean / unit, scale, dtype)
+        self._scale = scale
+        self._deviation = np.sqrt(found.variances) / inner
+        self._noise = None if found.noise is None else found.noise / inner
+        self.cell_scale_ = None if self._noise is None else self._noise.astype(dtype)
+        self.n_samples_, self.rank_ = rows.shape[0], int(found.rank)
+        for name, value in found.in_units.items():
+            setattr(self, name, (value / unit).astype(dtype))
+        for name, value in found.more.items():
+            setattr(self, name, value)
+        self._keep_result(found.result)
+        self._keep_distances(rows, found)
+
+    def _forget(self) -> None:
+        """Drop what a fit by another method left."""
+        for name, kind in type(self)._fitted.items():
+            if kind.optional:
+                self.__dict__.pop(name, None)
+
+    def _keep_distances(self, rows: Rows, found: RobustFound) -> None:
+        both = self._distances(rows, gather=True)
+        self.score_limit_, self.orthogonal_limit_ = score_limit(self.n_components_), orthogonal_limit(both[:, 1])
+        within = (both[:, 0] <= self.score_limit_) & (both[:, 1] <= self.orthogonal_limit_)
+        self.outliers_ = ~within if found.outliers is None else found.outliers
+        self.score_distances_, self.orthogonal_distances_ = both.astype(rows.dtype).T.copy()
+
+    def _describe(self) -> Description:
+        return describe_robust(self)
+
+    # Using the fit
+
+    def transform(self, X: Any) -> Any:
+        """Return the scores of X: where its rows lie along the components, however bad some of their cells are.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            New data, with the same columns; NaN marks missing cells where ``scores`` are robust.
+
+        Returns
+        -------
+        (n, k) array
+            In the kind of X: a Dask array stays lazy.
+        """
+        if not self._robust_scores():
+            return super().transform(X)
+        rows = self._open(X, reset=False)
+        scores = self._standardised(rows).map(
+            robust_scores, self._basis(), self._noise, width=self.n_components_, dtype=rows.dtype
+        )
+        return self._finite(rows, scores)
+
+    def _robust_scores(self) -> bool:
+        return self.scores == "robust" if self.scores is not None else self.method in BY_CELLS
+
+    def _basis(self) -> Array:
+        return self.components_.astype(np.float64).T
+
+    _to_scores = _basis
+
+    def _from_scores(self) -> Array:
+        return self.components_.astype(np.float64)
+
+    def _standardised(self, rows: Rows) -> Centered:
+        """Return rows as the components see them: less the centre, divided by the scales, in dense tiles."""
+        factor = None if self._scale is None else 1.0 / self._scale
+        return Centered(rows, self._mean if self._mean.any() else None, factor, dense_tiles=True)
+
+    def score_distance(self, X: Any) -> Any:
+        """Return how far rows lie from the centre within the span of the components, in standard deviations.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            New data, with the same columns.
+
+        Returns
+        -------
+        (n,) array
+            In the kind of X. Beyond ``score_limit_`` a row is extreme among those that follow the components.
+        """
+        return self._distances(self._open(X, reset=False))[:, 0]
+
+    def orthogonal_distance(self, X: Any) -> Any:
+        """Return how far rows lie from the span of the components; of rows with missing cells, from what is there.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            New data, with the same columns.
+
+        Returns
+        -------
+        (n,) array
+            In the kind of X, in the units of the (scaled) data. Beyond ``orthogonal_limit_`` a row does not follow the
+            components.
+        """
+        return self._distances(self._open(X, reset=False))[:, 1]
+
+    def _distances(self, rows: Rows, gather: bool = False) -> Any:
+        X = self._standardised(rows)
+        find = X.gather if gather else X.map
+        state = (self._basis(), self._deviation, self._noise, self._robust_scores())
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._finite(rows, find(distances, *state, width=2, dtype=np.float64))
+
+    def cell_residuals(self, X: Any) -> Any:
+        """Return what the components leave of each cell, in standard deviations of what they leave of good cells.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            New data, with the same columns.
+
+        Returns
+        -------
+        (n, p) array
+            In the kind of X; NaN where a cell is missing. Where a method knows of no noise (``"pcp"``), in standard
+            deviations of the column along the components.
+        """
+        rows = self._open_cells(X)
+        V, unit = self._basis(), self._cell_unit()
+        return self._standardised(rows).map(cells.residuals, V, self._noise, unit, width=rows.width, dtype=rows.dtype)
+
+    def impute(self, X: Any) -> Any:
+        """Return X with missing cells filled by what the other cells of the row, and the components, say of them.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            New data, with the same columns.
+
+        Returns
+        -------
+        (n, p) array
+            In the kind of X. Cells that are there are as they were.
+        """
+        return self._refilled(X, outlying=False)
+
+    def clean(self, X: Any) -> Any:
+        """Return X with missing cells filled, and bad cells replaced, by what the components say of them.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            New data, with the same columns.
+
+        Returns
+        -------
+        (n, p) array
+            In the kind of X. Cells that are good are as they were.
+        """
+        return self._refilled(X, outlying=True)
+
+    def _refilled(self, X: Any, *, outlying: bool) -> Any:
+        rows = self._open_cells(X)
+        scale = np.ones(rows.width) if self._scale is None else self._scale
+        state = (self._basis(), self._noise, self._mean, scale, outlying)
+        return self._finite(rows, rows.map(cells.refilled, *state, width=rows.width, dtype=rows.dtype))
+
+    def _open_cells(self, X: Any) -> Rows:
+        rows = self._open(X, reset=False)
+        if not self._robust_scores():
+            raise ValueError(
+                f'Cells are not judged by method="{self.method}", which judges rows. Set scores="robust", or take '
+                'method="cellwise".'
+            )
+        return rows
+
+    def _cell_unit(self) -> Array:
+        if self._noise is not None:
+            return np.where(self._noise > 0, self._noise, 1.0)
+        spread = np.sqrt((self._basis() ** 2) @ self._deviation**2)
+        return np.where(spread > 0, spread, 1.0)
