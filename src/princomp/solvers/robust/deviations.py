@@ -38,7 +38,7 @@ NULL = 1e-10  # of the largest eigenvalue of V'V on the cells that are there: wh
 TINY = 1e-15  # of the trace, added to the diagonal: a matrix that rounding has made singular is solved all the same
 LIMIT = 2.5758293035489004  # scales within which 99 % of normal errors are
 NORMAL = 1.482602218505602  # times the median of |errors|, normal ones, is their standard deviation
-MOST_ROUNDS = 30  # of least squares: sets of clean cells have settled by the fifth, as a rule; some go to and fro
+MOST_ROUNDS = 30  # of least squares: sets of clean cells have settled by the fifth, as a rule; some swing for ever
 ROUNDING = 64.0  # times eps and the largest cell of the fit: errors below are rounding
 
 
