@@ -13,6 +13,7 @@ from princomp.data.rows import BLOCK_BYTES, Rows, block_offsets
 
 # From this many nonzeros in a block on, compiled products save more than numba costs to import.
 COMPILED_NONZEROS = 1_000_000
+ROW_ROUNDING = 1e-14  # of squares: where a row is its mean, so much is left of it
 
 
 class SparseRows(Rows):
@@ -133,6 +134,14 @@ class CenteredSparse:
         data = block.data.astype(np.float64)
         squares, sums = (np.bincount(block.indices, x, self.shape[1]) for x in (data * data, data))
         return squares - mean * (2 * sums - self.shape[0] * mean)
+
+    def row_squares(self) -> Array:
+        """Return the sums of squares (m,) of rows; 0 where they are no more than rounding of what they are made of."""
+        block, mean = self._scaled()
+        own = np.asarray(block.power(2).sum(axis=1), dtype=np.float64).reshape(-1)
+        centre = float(mean @ mean)
+        squares = own - 2 * (block @ mean) + centre
+        return np.where(squares > ROW_ROUNDING * (own + centre), squares, 0.0)
 
     def gram(self) -> Array:
         """Return the centred block's X'X."""

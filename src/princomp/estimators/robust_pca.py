@@ -17,11 +17,11 @@ from princomp.estimators.base import Projection
 from princomp.estimators.checks import check_choice, check_count, count_components
 from princomp.estimators.description import Description
 from princomp.estimators.robust import cells
-from princomp.estimators.robust.distances import distances, orthogonal_limit, score_limit
+from princomp.estimators.robust.distances import distances, orthogonal_limit, robust_distances, score_limit
 from princomp.estimators.robust.problem import RobustFound, RobustProblem, open_problem
 from princomp.estimators.robust.scores import robust_scores
 from princomp.estimators.robust_description import describe_robust
-from princomp.estimators.standardise import as_given
+from princomp.estimators.standardise import SAFE_TOTAL, as_given, safe_unit
 from princomp.progress import Tell
 from princomp.result import State
 
@@ -35,6 +35,7 @@ METHODS = {
     "online": "online",
 }
 BY_CELLS = ("pcp", "cellwise", "online")  # methods for bad cells and missing ones, which must not bend scores
+SAFE_SIZE = SAFE_TOTAL[0] ** 0.5, SAFE_TOTAL[1] ** 0.25  # of deviations, whose squares are summed
 # Parameters that some methods alone have, and their defaults.
 OWN = {
     "alpha": (("pcp", "outlier-pursuit"), None),
@@ -305,10 +306,10 @@ class RobustPCA(Projection):
         if not self._robust_scores():
             return super().transform(X)
         rows = self._open(X, reset=False)
-        scores = self._standardised(rows).map(
-            robust_scores, self._basis(), self._noise, width=self.n_components_, dtype=rows.dtype
-        )
-        return self._finite(rows, scores)
+        X, unit, noise = self._standardised(rows)
+        how = {"width": self.n_components_, "dtype": np.float64 if unit != 1 else rows.dtype}
+        scores = X.in_dense_tiles().map(robust_scores, self._basis(), noise, **how)
+        return self._finite(rows, scores if unit == 1 else (scores / unit).astype(rows.dtype))
 
     def _robust_scores(self) -> bool:
         return self.scores == "robust" if self.scores is not None else self.method in BY_CELLS
@@ -321,10 +322,14 @@ class RobustPCA(Projection):
     def _from_scores(self) -> Array:
         return self.components_.astype(np.float64)
 
-    def _standardised(self, rows: Rows) -> Centered:
-        """Return rows as the components see them: less the centre, divided by the scales, in dense tiles."""
-        factor = None if self._scale is None else 1.0 / self._scale
-        return Centered(rows, self._mean if self._mean.any() else None, factor, dense_tiles=True)
+    def _standardised(self, rows: Rows) -> tuple[Centered, float, Array | None]:
+        """Return rows as the components see them, times a unit in which squares are safe; that unit; and the noise."""
+        size = max(float(self._deviation.max(initial=0.0)), float(self._noise.max()) if self._noise is not None else 0)
+        safe = size == 0 or SAFE_SIZE[0] < size < SAFE_SIZE[1]
+        unit = 1.0 if safe else float(safe_unit(size))
+        factor = np.full(rows.width, unit) if self._scale is None else unit / self._scale
+        mean, factor = self._mean if self._mean.any() else None, factor if np.any(factor != 1) else None
+        return Centered(rows, mean, factor), unit, None if self._noise is None else self._noise * unit
 
     def score_distance(self, X: Any) -> Any:
         """Return how far rows lie from the centre within the span of the components, in standard deviations.
@@ -358,11 +363,16 @@ class RobustPCA(Projection):
         return self._distances(self._open(X, reset=False))[:, 1]
 
     def _distances(self, rows: Rows, gather: bool = False) -> Any:
-        X = self._standardised(rows)
-        find = X.gather if gather else X.map
-        state = (self._basis(), self._deviation, self._noise, self._robust_scores())
+        X, unit, noise = self._standardised(rows)
+        variances, eps = (self._deviation * unit) ** 2, float(np.finfo(rows.dtype).eps)
+        offset = 0.0 if X.mean is None else float(np.linalg.norm(X.mean * (1.0 if X.factor is None else X.factor)))
+        state: tuple[Any, ...] = (self._basis(), variances, offset, eps)
+        fn: Callable[..., Array] = distances
+        if self._robust_scores():
+            X, fn, state = X.in_dense_tiles(), robust_distances, (state[0], noise, *state[1:])
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._finite(rows, find(distances, *state, width=2, dtype=np.float64))
+            both = (X.gather if gather else X.map)(fn, *state, width=2, dtype=np.float64)
+            return self._finite(rows, both if unit == 1 else both / np.array([1.0, unit]))
 
     def cell_residuals(self, X: Any) -> Any:
         """Return what the components leave of each cell, in standard deviations of what they leave of good cells.
