@@ -129,6 +129,18 @@ METHODS |= {
     ),
 }
 
+ROBUST = {"from_covariance": False}
+METHODS |= {
+    "robust, pcp": Method("RobustPCA", {}, {"tol": 1e-10}, allows_missing=True, ignores_offset=False, **ROBUST),
+    "robust, cellwise": Method("RobustPCA", {"method": "cellwise"}, {"tol": 1e-10}, allows_missing=True, **ROBUST),
+    "robust, outlier pursuit": Method(
+        "RobustPCA", {"method": "outlier-pursuit"}, {"tol": 1e-10}, ignores_offset=False, **ROBUST
+    ),
+    "robust, robpca": Method("RobustPCA", {"method": "robpca"}, **ROBUST),
+    "robust, spherical": Method("RobustPCA", {"method": "spherical"}, {"tol": 1e-12}, **ROBUST),
+    "robust, online": Method("RobustPCA", {"method": "online"}, {"tol": 1e-10}, allows_missing=True, **ROBUST),
+}
+
 # Other parameters that decide what is computed, for scikit-learn's checks: (estimator, parameters). They are asked of
 # every estimator as it comes, too.
 FORMS = [

@@ -98,7 +98,7 @@ def _spanned(problem: RobustProblem, Y: Array, coverage: float) -> _Plane:
 def _covariance(problem: RobustProblem, scores: Array, plane: _Plane, coverage: float) -> tuple[Result, Mcd]:
     """Return the reweighted MCD of scores (n, q), and how it was found."""
     n, q = scores.shape
-    if plane.rows is not None and n <= ROWS_FOR_COVARIANCE * q or q == 0:
+    if (plane.rows is not None and n <= ROWS_FOR_COVARIANCE * q) or q == 0:
         some = np.arange(n) if plane.rows is None else plane.rows
         return _as_they_are(problem, scores, some)
     h = subset_size(n, q, coverage)

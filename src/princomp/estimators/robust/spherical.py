@@ -55,7 +55,7 @@ def solve(problem: RobustProblem) -> RobustFound:
         rest += float(variances[k:most].sum())
         V, variances = V[:, :k], variances[:k]
     V = V * signs(V)
-    certificate = spherical_certificate(components, spatial_median.excess(pulled, n))
+    certificate = spherical_certificate(components, spatial_median.excess(pulled, n, centre))
     result = replace(
         result,
         value={"V": V, "variances": variances, "median": centre},

@@ -1,4 +1,4 @@
-"""The spatial median (Weiszfeld, Tohoku Math. J. 1937; Vardi & Zhang, PNAS 2000), in passes over rows wherever they are.
+"""The spatial median (Weiszfeld, Tohoku Math. J. 1937; Vardi & Zhang, PNAS 2000), in passes over rows on any storage.
 
 Objective: minimise sum_i |x_i - m| over m (p,). With u_i = (x_i - m) / |x_i - m|, R their sum, W that of 1/|x_i - m|
 over rows that are not at m, and e the rows that are there, m is the median if and only if |R| <= e, and else the step
@@ -54,9 +54,13 @@ def add_pulls(one: Pull, other: Pull) -> Pull:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3], nearer[4], nearer[5]
 
 
-def excess(pulled: Pull, n: int) -> float:
-    """Return max(|R| - e, 0) / n, the slope of the mean distance: from 0, at the median, to 1."""
-    return max(float(np.linalg.norm(pulled[1])) - pulled[3], 0.0) / n
+def excess(pulled: Pull, n: int, m: Array) -> float:
+    """Return max(|R| - e, 0) / n, the slope of the mean distance: from 0, at the median, to 1.
+
+    Less what rounding of m may do to it: a median far from 0 is not known any better.
+    """
+    rounding = float(np.finfo(np.float64).eps) * float(np.linalg.norm(m)) * pulled[0]
+    return max(float(np.linalg.norm(pulled[1])) - pulled[3] - rounding, 0.0) / n
 
 
 def start(m: Array) -> Value:
@@ -82,16 +86,25 @@ def spatial_median(less: Callable[[Array], Centered], value: Value) -> Iterator[
         X = less(m)
         pulled: Pull = X.reduce(pull, combine=add_pulls)
         plainly = np.array_equal(m, value["plain"])
-        before = float(value["objective"])
-        lower = pulled[2] < before - ROUNDING * before if np.isfinite(before) else True
+        slope = excess(pulled, X.shape[0], m)
+        lower = _is_lower(value, pulled[2], slope)
         if lower:
-            value = _accepted(value, m, pulled, excess(pulled, X.shape[0]))
+            value = _accepted(value, m, pulled, slope)
         else:  # the plain step, and nothing is remembered of what led here
             value = value | {"next": value["plain"], "points": value["points"][:0], "images": value["images"][:0]}
         value = value | {"iteration": np.array(iteration)}
         yield State(value, float(value["objective"]), float(value["residual"]), iteration)
         if (plainly and not lower) or float(value["residual"]) == 0:
             return
+
+
+def _is_lower(value: Value, objective: float, slope: float) -> bool:
+    """Tell whether a point is better: by the objective, or, where rounding is all that differs, by the slope."""
+    before = float(value["objective"])
+    if not np.isfinite(before):
+        return True
+    change = (objective - before) / before if before else 0.0
+    return change < -ROUNDING or (change <= ROUNDING and slope < float(value["residual"]))
 
 
 def _accepted(value: Value, m: Array, pulled: Pull, residual: float) -> Value:
@@ -102,7 +115,7 @@ def _accepted(value: Value, m: Array, pulled: Pull, residual: float) -> Value:
     points, images = remember(value["points"], m), remember(value["images"], plain)
     beyond = anderson(points, images)
     following, tried = plain if beyond is None else beyond, value["tried"]
-    if 1.0 >= HELD * inverse * away and not np.array_equal(m + nearest, tried):
+    if HELD * inverse * away <= 1.0 and not np.array_equal(m + nearest, tried):
         following = tried = m + nearest
     return {
         "median": m,
