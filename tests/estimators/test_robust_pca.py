@@ -216,7 +216,7 @@ def test_F22_large_alpha_leaves_nothing_to_the_sparse_part(alpha, observe):
 
 
 def clean_low_rank(n, seed=0):
-    """S = 0 is best if no entry of U V' is above alpha: with rank 10 and the default one that takes n > 200 or so."""
+    """Of rank 10. Up to n = 300 some entries of U V' are above alpha: to prove S = 0 takes more of a dual than that."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, 10)) @ rng.normal(size=(10, n))
 
@@ -231,7 +231,7 @@ def is_left_alone(n):
 
 
 def test_F22_nothing_corrupted(observe):
-    is_left_alone(300)
+    is_left_alone(150)
     observe("F22", "pcp, 0 % corrupted", "L = X, S = 0")
 
 
