@@ -22,6 +22,7 @@ import cardinality_problems
 import liars_codes
 import liars_kernels
 import liars_pairs
+import liars_robust
 import liars_tables
 from helpers import centered_longdouble, only_user_warnings
 from liars_parts import (
@@ -567,6 +568,7 @@ FAMILIES = (
     | liars_kernels.FAMILIES
     | liars_codes.FAMILIES
     | liars_pairs.FAMILIES
+    | liars_robust.FAMILIES
 )
 RARE = {
     "large": 3,
@@ -685,7 +687,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--fits", type=int, default=400)
-    parser.add_argument("--family", choices=[*FAMILIES, "kernel", "codes", "pairs"], help="one, or all of a first word")
+    parser.add_argument(
+        "--family", choices=[*FAMILIES, "kernel", "codes", "pairs", "pursuit"], help="one, or all of a first word"
+    )
     parser.add_argument("--by", choices=["family", "solver", "form"], default="family")
     parser.add_argument("--verbose", action="store_true", help="name each ordinary problem that does not hold too")
     given = parser.parse_args()

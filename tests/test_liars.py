@@ -13,8 +13,10 @@ import liars
 import liars_codes
 import liars_kernels
 import liars_pairs
+import liars_robust
 import liars_tables
 import slow_pairs
+import slow_pursuit
 from helpers import data_with_spectrum
 from princomp import KernelPCA, kernels
 
@@ -27,6 +29,7 @@ KINDS = {  # of the families, by what is fitted
     "kernel": list(liars_kernels.FAMILIES),
     "codes": list(liars_codes.FAMILIES),
     "pairs": list(liars_pairs.FAMILIES),
+    "pursuit": list(liars_robust.FAMILIES),
 }
 
 
@@ -560,3 +563,83 @@ def test_liars_pair_judge_takes_a_residual_at_its_word():
     _turned_a_little(model)
     model = _with_numbers(posed, model.atoms_, model.components_, stated=0.1)
     assert posed.faults(model) == []
+
+
+# --- the judge of parts ---------------------------------------------------------------------------
+
+
+def _parts(rows=False, gone=0.0, dtype=float):
+    return copy.deepcopy(_made_parts(rows, gone, dtype))  # they are spoilt
+
+
+@functools.cache
+def _made_parts(rows, gone, dtype):
+    """A problem by hand, the slow twin's answer to it, and a gap of 1e-7 that is stated of it."""
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((14, 2)) @ rng.standard_normal((2, 9)) + 8.0 * (rng.random((14, 9)) < 0.1)
+    X[rng.random(X.shape) < gone] = np.nan
+    posed = liars_robust.PursuitProblem("by hand", 0, X.astype(dtype), 0.6 if rows else 0.3, rows)
+    L = slow_pursuit.solve(posed.X.astype(float), posed.alpha, rows=rows, tol=1e-9).L
+    return posed, _with_gap(posed, L)
+
+
+def _with_gap(posed, L, stated=1e-7):
+    S = np.where(np.isnan(posed.X), 0.0, posed.X - L)
+    return SimpleNamespace(
+        low_rank_=L.astype(posed.X.dtype),
+        sparse_=S.astype(posed.X.dtype),
+        rank_=int((np.linalg.svd(L, compute_uv=False) > 1e-6).sum()),
+        alpha_=posed.alpha,
+        result_=SimpleNamespace(objective=slow_pursuit.objective(L, S, posed.alpha, posed.rows)),
+        certificate_=SimpleNamespace(residual=stated, holds=True),
+    )
+
+
+PARTS = {
+    "cells": {},
+    "rows": {"rows": True},
+    "missing": {"gone": 0.2},
+    "rows, missing": {"rows": True, "gone": 0.2},
+    "single": {"dtype": np.float32},
+}
+
+
+@pytest.mark.parametrize("how", PARTS.values(), ids=PARTS)
+def test_liars_pursuit_judge_lets_right_answers_pass(how):
+    posed, model = _parts(**how)
+    assert posed.faults(model) == []
+
+
+PART_WRONGS = {  # what is done to a right answer: what the judge says
+    "parts (14, 8)": lambda model: setattr(model, "low_rank_", model.low_rank_[:, :8]),
+    "not finite": lambda model: model.sparse_.__setitem__((1, 1), np.nan),
+    "rank 0": lambda model: setattr(model, "rank_", 0),
+    "from X": lambda model: model.sparse_.__imul__(1.001),
+    "is stated, it is": lambda model: setattr(model.result_, "objective", 1.001 * model.result_.objective),
+    "a residual of nan": lambda model: setattr(model.certificate_, "residual", np.nan),
+    "a residual of -1": lambda model: setattr(model.certificate_, "residual", -1.0),
+}
+
+
+@pytest.mark.parametrize("how", PARTS.values(), ids=PARTS)
+@pytest.mark.parametrize("sentence", PART_WRONGS)
+def test_liars_pursuit_judge_sees_each_wrong(sentence, how):
+    posed, model = _parts(**how)
+    PART_WRONGS[sentence](model)
+    assert any(sentence in fault for fault in posed.faults(model)), posed.faults(model)
+
+
+@pytest.mark.parametrize("how", PARTS.values(), ids=PARTS)
+def test_liars_pursuit_judge_sees_a_gap_that_is_too_small(how):
+    """The parts add up and their objective is what is stated, but there is a lower one."""
+    posed, model = _parts(**how)
+    L = model.low_rank_.astype(float) * (1 - 1e-2)
+    for stated, faults in ((1e-6, 1), (0.1, 0)):
+        found = posed.faults(_with_gap(posed, L, stated))
+        assert len([fault for fault in found if "there is an objective lower" in fault]) == faults
+
+
+def test_liars_pursuit_judge_sees_a_sparse_part_where_nothing_was_seen():
+    posed, model = _parts(gone=0.2)
+    model.sparse_[np.isnan(posed.X)] = 1e-9
+    assert any("where nothing was seen" in fault for fault in posed.faults(model))
