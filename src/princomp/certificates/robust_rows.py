@@ -1,4 +1,4 @@
-"""Robust PCA of rows: is the answer what the rows that it calls regular say, and would it choose these again?
+"""Robust PCA of rows: the answer is what its regular rows say, and these would be chosen again.
 
 ROBPCA (Hubert, Rousseeuw & Vanden Branden, Technometrics 2005) has no objective of its own. What its answer, a mean, V
 (p, k) and variances, must fulfil, given which rows it rests on, is measured here:
@@ -79,7 +79,7 @@ def rows_residual(
     apart = float(np.linalg.norm(off - V @ (V.T @ off)))
     inside = (X - mean) @ V
     axes, centre = _axes(inside[regular], variances)
-    exchanged = _exchanged(X if all_columns else inside, subset)
+    exchanged = _exchanged(X if all_columns else inside, subset) if subset.any() else 0.0
     return RowsResidual(plane.residual, plane.dominant, axes, max(centre, apart / np.sqrt(leading)), exchanged)
 
 
@@ -106,10 +106,13 @@ def _exchanged(scores: Array, subset: Array) -> float:
     """Return the share of a subset's rows that are not among the nearest to its mean, as many as it has."""
     h = int(subset.sum())
     apart = scores - scores[subset].mean(axis=0)
-    spread = np.linalg.norm(apart[subset], axis=0)
-    apart = apart / np.where(spread > 0, spread, 1.0)
-    values, E = np.linalg.eigh(apart[subset].T @ apart[subset] / max(h - 1, 1))
-    lengths = (((apart @ E) ** 2) / np.maximum(values, FLAT * values[-1])).sum(axis=1)
+    # In units of the subset, or, where that has no extent beyond rounding, of the row farthest out.
+    spread, half = np.sqrt(np.mean(apart[subset] ** 2, axis=0)), np.median(np.abs(apart), axis=0)
+    extends = spread > np.maximum(np.sqrt(FLAT) * half, FLAT * spread.max(initial=0.0))
+    whole = np.abs(apart).max(axis=0)
+    apart = apart / np.where(extends, spread, np.where(whole > 0, whole, 1.0))
+    values, E = np.linalg.eigh(apart[subset].T @ apart[subset] / h)
+    lengths = (((apart @ E) ** 2) / np.maximum(values, FLAT)).sum(axis=1)
     last = np.partition(lengths, h - 1)[h - 1]
     return float((lengths[subset] > last * (1 + TIES)).sum() / h)
 

@@ -18,6 +18,7 @@ from princomp.solvers.robust.covariance import Mcd
 from princomp.solvers.robust.univariate import column_scales, length_limit, median, subset_size
 from princomp.solvers.signs import signs
 
+ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of the length of a row
 ROWS_FOR_COVARIANCE = 2  # for each component: with fewer, the rows that span the plane are taken as they are
 
 
@@ -43,10 +44,12 @@ def solve(problem: RobustProblem) -> RobustFound:
         scale = column_scales(X, subset_size(n, 1, coverage))
     middle = median(X)
     Y = X - middle if scale is None else (X - middle) / scale
-    plane = _all_columns(p) if robpca.by_covariance(n, p) else _spanned(problem, Y, coverage)
+    # The cells are rounded numbers: what they are known by, as they stand.
+    rounding = ROUNDING * np.linalg.norm(X if scale is None else X / scale, axis=1)
+    plane = _all_columns(p) if robpca.by_covariance(n, p) else _spanned(problem, Y, rounding, coverage)
     scores = (Y - plane.mean) @ plane.V
     result, found = _covariance(problem, scores, plane, coverage)
-    variances, E = robpca.axes(found) if scores.shape[1] else (np.zeros(0), np.zeros((0, 0)))
+    variances, E = robpca.axes(scores, found) if scores.shape[1] else (np.zeros(0), np.zeros((0, 0)))
     k = problem.count(variances) if plane.k is None else plane.k
     rest = plane.rest + float(variances[k:].sum())
     V, variances = _completed((plane.V @ E)[:, :k], variances[:k], k)
@@ -73,22 +76,23 @@ def _all_columns(p: int) -> _Plane:
     return _Plane(np.eye(p), np.zeros(p), None, None, 0.0)
 
 
-def _spanned(problem: RobustProblem, Y: Array, coverage: float) -> _Plane:
+def _spanned(problem: RobustProblem, Y: Array, rounding: Array, coverage: float) -> _Plane:
     """Return the plane of the rows that are not far from the plane of the h least outlying ones."""
     Z = robpca.coordinates(Y)
     n, r = Z.shape
     h = subset_size(n, min(MOST, r), coverage)
-    inner = robpca.least_outlying(Z, h, problem.rng)
-    first = robpca.plane(Z, inner, problem.asked if isinstance(problem.asked, int) else None)
+    inner = robpca.least_outlying(Z, h, problem.rng, rounding)
+    k = None if problem.asked is None else problem.count(np.ones(1))
+    first = robpca.plane(Z, inner, k, rounding)
     k = problem.count(first.values)
-    if k >= h - 1:
+    if k >= h - 1 and h < n:
         warn(
             f"{k} components pass through any {h} rows, which is what coverage={coverage:g} leaves of {n}: all others "
             "will look like outliers. Ask for fewer components, or raise coverage."
         )
-    orthogonal = first.orthogonal(Z, k)
+    orthogonal = first.orthogonal(Z, k, rounding)
     good = np.flatnonzero(orthogonal <= length_limit(orthogonal))
-    second = robpca.plane(Z, good, k)
+    second = robpca.plane(Z, good, k, rounding)
     V, mean = second.directions(Y, k), Y[good].mean(axis=0)
     left = Y[good] - mean
     rest = float(np.square(left).sum() - np.square(left @ V).sum()) / max(len(good) - 1, 1)
@@ -98,7 +102,7 @@ def _spanned(problem: RobustProblem, Y: Array, coverage: float) -> _Plane:
 def _covariance(problem: RobustProblem, scores: Array, plane: _Plane, coverage: float) -> tuple[Result, Mcd]:
     """Return the reweighted MCD of scores (n, q), and how it was found."""
     n, q = scores.shape
-    if (plane.rows is not None and n <= ROWS_FOR_COVARIANCE * q) or q == 0:
+    if q == 0 or (plane.rows is not None and n <= ROWS_FOR_COVARIANCE * q):
         some = np.arange(n) if plane.rows is None else plane.rows
         return _as_they_are(problem, scores, some)
     h = subset_size(n, q, coverage)
@@ -115,7 +119,7 @@ def _as_they_are(problem: RobustProblem, scores: Array, rows: Array) -> tuple[Re
     S = (some - mean).T @ (some - mean) / max(len(rows) - 1, 1)
     status = Status("exact", "Exact: of so few rows the covariance is that of those which span the plane.")
     result = Result({}, 0.0, Certificate(0.0, problem.tol, "local"), status)
-    return result, Mcd(mean, S, mask, mask, mean, S)
+    return result, Mcd(mean, S, mask, np.zeros_like(mask), mean, S, 1.0, min(len(mean), len(rows) - 1))
 
 
 def _mask(n: int, rows: Array) -> Array:

@@ -14,7 +14,7 @@ from princomp.certificates.robust_rows import spherical_certificate
 from princomp.data import Centered, as_rows, statistics
 from princomp.data.signature import Signature
 from princomp.estimators.decompose import SOLVERS, Eigenproblem, choose_solver
-from princomp.estimators.robust.distances import distances
+from princomp.estimators.robust.distances import EPS, distances
 from princomp.estimators.robust.problem import MOST, RobustFound, RobustProblem
 from princomp.losses import Squared
 from princomp.penalties import Zero
@@ -25,6 +25,7 @@ from princomp.solvers.robust.univariate import mad, mean_square, median
 from princomp.solvers.signs import signs
 
 SAMPLE_ROWS, SAMPLE_CELLS = 1000, 2**20  # of which a first median is found, in memory
+ROUNDING = 4.0  # times eps, of the length of rows
 DENSE_WORK = 1e9  # multiplications of a scatter matrix up to which sparse rows are made dense, tile by tile
 
 
@@ -40,14 +41,17 @@ def solve(problem: RobustProblem) -> RobustFound:
     result = problem.drive(partial(spatial_median.spatial_median, less), begin, scope="global", warns=False)
     centre = result.value["median"]
     X = less(centre)
-    pulled = X.reduce(spatial_median.pull, combine=spatial_median.add_pulls)
+    pulled = spatial_median.Pull(*X.reduce(spatial_median.pull, combine=spatial_median.add_pulls))
     n = problem.rows.shape[0]
     k = problem.count(np.ones(1)) if problem.asked is not None else min(*problem.rows.shape, MOST)
-    V, components = _components(problem, X, k, n - pulled[3])
+    V, components = _components(problem, X, k, n - pulled.here)
     found = X.gather(_scores_and_rest, V, width=k + 1)
-    variances = mad(found[:, :k]) ** 2
-    order = np.argsort(-variances, kind="stable")
-    V, variances = V[:, order], variances[order]
+    middle, deviations = median(found[:, :k]), mad(found[:, :k])
+    deviations = np.where(deviations > _known(problem, centre, found), deviations, 0.0)
+    # In the plane, the middle of the scores, about which they deviate: rows on one side have drawn the spatial median.
+    mean = centre + V @ middle
+    order = np.argsort(-deviations, kind="stable")
+    V, variances = V[:, order], deviations[order] ** 2
     rest = mean_square(found[:, k])
     if problem.asked is None:
         most = k
@@ -66,7 +70,7 @@ def solve(problem: RobustProblem) -> RobustFound:
         V=V,
         variances=variances,
         total=float(variances.sum()) + rest,
-        mean=centre,
+        mean=mean,
         scale=None,
         result=result,
         rank=int((variances > 0).sum()),
@@ -84,16 +88,15 @@ def _dense_tiles(problem: RobustProblem) -> bool:
 
 
 def _first(problem: RobustProblem, less: Callable[[Array], Centered]) -> Array:
-    """Return where to begin: the spatial median of some rows; of rows on a line, the median of their places on it."""
+    """Return where to begin: the spatial median of some rows; of rows on a line, the one in the middle."""
     n, p = problem.rows.shape
     m = min(n, SAMPLE_ROWS, max(SAMPLE_CELLS // p, 32))
     wanted = np.sort(problem.rng.choice(n, m, replace=False))
     some = statistics.take(problem.moved(None), wanted)
     line, begin = spatial_median.on_a_line(some), median(some)
     if line is not None:
-        base = some[0]
-        places = statistics.scores(less(base), line[:, None])
-        return base + float(median(places)[0]) * line
+        order = np.argsort(statistics.scores(less(some[0]), line[:, None])[:, 0])
+        return statistics.take(problem.moved(None), order[[(n - 1) // 2, n // 2]]).mean(axis=0)
     sample = as_rows(some)
     steps = spatial_median.spatial_median(partial(Centered, sample), spatial_median.start(begin))
     return settled(steps, tol=0.1 * problem.tol, max_iter=problem.max_iter).value["median"]
@@ -135,6 +138,12 @@ def _scores_and_rest(block: Any, rows: slice, V: Array) -> Array:
     """Return scores, and what they leave of the length of each row: a block function."""
     rest = distances(block, rows, V, np.ones(V.shape[1]))[:, 1:]
     return np.hstack([np.asarray(block @ V, dtype=np.float64), rest])
+
+
+def _known(problem: RobustProblem, centre: Array, found: Array) -> float:
+    """Return what scores are known by: rounding of the cells, and of sums over them."""
+    size = float(median(np.linalg.norm(found, axis=1))) + float(np.linalg.norm(centre))
+    return ROUNDING * (float(np.finfo(problem.rows.dtype).eps) + EPS) * size
 
 
 def _status(before: Status, certificate: Certificate) -> Status:

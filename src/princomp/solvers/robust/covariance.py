@@ -20,14 +20,24 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.result import State, Value
-from princomp.solvers.robust.univariate import SHARE, column_scales, consistency, limit, mad, median, small_sample
+from princomp.solvers.robust.univariate import (
+    SHARE,
+    column_scales,
+    consistency,
+    limit,
+    mad,
+    median,
+    narrowest,
+    small_sample,
+)
 
-FLAT = 1e-13  # of the variance of columns: products of rows are known to no more
+FLAT = 1e-13  # of the variance of columns: less is none
+ROUNDING = 8 * float(np.finfo(np.float64).eps)  # of the largest variance: what eigenvalues are known by
 SAME = 1e-10  # log determinants that differ by less are the same
 FIRST_STEPS = 2  # after which only the best subsets go on
 BEST = 10
-# Random beginnings: as many as Rousseeuw & Van Driessen take, or as this much work allows (a second's: 1000 x 20: 125).
-DRAWN, DRAWN_LEAST, DRAWN_WORK = 500, 20, 5e7
+# Random beginnings: as many as Rousseeuw & Van Driessen take, or as this much work allows (of 1000 x 10: 200, 0.2 s).
+DRAWN, DRAWN_LEAST, DRAWN_WORK = 500, 20, 2e7
 TILE_BYTES = 2**24
 
 
@@ -41,6 +51,8 @@ class Mcd:
     subset: Array  # (n,) of bool: the h rows whose determinant is least
     raw_mean: Array  # (p,) of the subset
     raw_covariance: Array  # (p, p) of it, made consistent
+    factor: float  # what the covariance of the regular rows was multiplied by
+    rank: int  # of it: directions in which they vary by more than rounding
 
 
 def standardised(X: Array, h: int) -> Array:
@@ -52,8 +64,14 @@ def standardised(X: Array, h: int) -> Array:
 
 
 def start(Z: Array, h: int, rng: np.random.Generator, given: Sequence[Array] = ()) -> Value:
-    """Return the value before the first step, of standardised rows Z; ``given`` are row numbers of further subsets."""
+    """Return the value before the first step, of standardised rows Z; ``given`` are row numbers of further subsets.
+
+    Of one column the answer is known: all candidates are looked at.
+    """
     n, p = Z.shape
+    if p == 1:
+        mean, _ = narrowest(np.sort(Z, axis=0), h)
+        return _value(Z, np.sort(np.argpartition(np.abs(Z[:, 0] - mean), h - 1)[:h])[None], None, 0)
     beginnings = [_nearest(_fit(Z, rows[None]), Z, h)[0] for rows in (*_deterministic(Z), *given)]
     m = min(p + 1, n)
     count = int(np.clip(DRAWN_WORK / (n * p * p), DRAWN_LEAST, DRAWN))
@@ -111,8 +129,8 @@ def concentrate(Z: Array, value: Value) -> Iterator[State]:
             for name in ("subsets", "means", "vectors", "values")
         }
         order = np.argsort(_determinants(subsets), kind="stable")
-        if iteration >= FIRST_STEPS:
-            order = order[:BEST]
+        if iteration >= FIRST_STEPS:  # each of them once
+            order = order[np.diff(_determinants(subsets)[order], prepend=-np.inf) > SAME][:BEST]
         value = {name: array[order] for name, array in (subsets | {"moved": moved}).items()}
         value["iteration"] = np.array(iteration)
         yield State(value, float(_determinants(value)[0]), float(value["moved"].max()), iteration)
@@ -146,7 +164,12 @@ def _fit(Z: Array, subsets: Array) -> dict[str, Array]:
         rows -= means[here][:, None]
         covariances[here] = rows.transpose(0, 2, 1) @ rows / max(m - 1, 1)
     values, vectors = np.linalg.eigh(covariances)
-    return {"means": means, "vectors": vectors, "values": np.maximum(values, FLAT)}
+    return {"means": means, "vectors": vectors, "values": np.maximum(values, _least(values))}
+
+
+def _least(values: Array) -> Array:
+    """Return what variances (s, p), rising, count as at least (s, 1): of those far below the last, rounding is left."""
+    return np.maximum(ROUNDING * values[:, -1:], FLAT)
 
 
 def _nearest(value: Value, Z: Array, h: int) -> Array:
@@ -195,11 +218,13 @@ def reweighted(X: Array, subset: Array) -> Mcd:
         mask,
         middle + scale * raw["means"][0],
         _covariance(raw, factor, scale),
+        again,
+        int((fitted["values"] > _least(fitted["values"])).sum()),
     )
 
 
 def _covariance(fitted: Value, factor: float, scale: Array) -> Array:
     """Return a covariance matrix (p, p) in the units of X; variances of no more than rounding are none."""
-    values = np.where(fitted["values"][0] > FLAT, fitted["values"][0], 0.0)
+    values = np.where(fitted["values"] > _least(fitted["values"]), fitted["values"], 0.0)[0]
     half = fitted["vectors"][0] * np.sqrt(factor * values) * scale[:, None]
     return half @ half.T

@@ -11,32 +11,30 @@ from princomp.solvers.robust.univariate import univariate_mcd
 
 DIRECTIONS = 250  # as Hubert, Rousseeuw & Vanden Branden have it
 DRAWS = 4  # times that many pairs are drawn at the most, where rows repeat
-ROUNDING = 1e-12  # of the longest row: a pair no farther apart has no direction, a row no farther out is not out
 TILE_BYTES = 2**24
 
 
-def outlyingness(X: Array, h: int, rng: np.random.Generator, directions: int = DIRECTIONS) -> Array:
-    """Return the outlyingness (n,) of rows of X, which lie about 0; infinite off a hyperplane that has h rows or more.
+def outlyingness(X: Array, h: int, rng: np.random.Generator, rounding: Array, directions: int = DIRECTIONS) -> Array:
+    """Return the outlyingness (n,) of rows of X, known up to ``rounding`` (n,).
 
-    It is 0 where all pairs that were drawn are of equal rows.
+    It is infinite off a hyperplane that h rows lie on, and 0 where all pairs that were drawn are of equal rows.
     """
     n = len(X)
-    B = _directions(X, rng, directions)
+    B = _directions(X, rng, rounding, directions)
     out = np.zeros(n)
     step = max(TILE_BYTES // (8 * n), 1)
     for begin in range(0, B.shape[1], step):
         scores = X @ B[:, begin : begin + step]
         location, scale = univariate_mcd(scores, h)
         apart = np.abs(scores - location)
-        rounding = ROUNDING * np.abs(scores - np.median(scores, axis=0)).max(axis=0)
-        flat = scale <= rounding
+        flat = scale <= np.median(rounding)
         apart /= np.where(flat, 1.0, scale)
-        apart[:, flat] = np.where(apart[:, flat] > rounding[flat], np.inf, 0.0)
+        apart[:, flat] = np.where(apart[:, flat] > rounding[:, None], np.inf, 0.0)
         np.maximum(out, apart.max(axis=1, initial=0.0), out=out)
     return out
 
 
-def _directions(X: Array, rng: np.random.Generator, wanted: int) -> Array:
+def _directions(X: Array, rng: np.random.Generator, rounding: Array, wanted: int) -> Array:
     """Return unit vectors (p, m) through pairs of rows that are apart."""
     n = len(X)
     if n * (n - 1) // 2 <= wanted:
@@ -44,14 +42,14 @@ def _directions(X: Array, rng: np.random.Generator, wanted: int) -> Array:
     else:
         first = rng.integers(n, size=DRAWS * wanted)
         second = (first + rng.integers(1, n, size=DRAWS * wanted)) % n
-    long = ROUNDING * float(np.linalg.norm(X, axis=1).max())
     B: list[Array] = []
     # As many as are wanted are drawn at a time: pairs of rows that repeat are left out, and others drawn for them.
     for begin in range(0, len(first), wanted):
         some = slice(begin, begin + wanted)
         apart = X[first[some]] - X[second[some]]
         lengths = np.linalg.norm(apart, axis=1)
-        B.extend((apart / np.where(lengths > 0, lengths, 1.0)[:, None])[lengths > long])
+        long = lengths > rounding[first[some]] + rounding[second[some]]
+        B.extend(apart[long] / lengths[long, None])
         if len(B) >= wanted:
             break
     return np.stack(B[:wanted], axis=1) if B else np.zeros((X.shape[1], 0))

@@ -22,8 +22,8 @@ from princomp.solvers.robust.covariance import Mcd
 from princomp.solvers.robust.outlyingness import outlyingness
 
 FEW_COLUMNS, ROWS_EACH = 10, 5  # up to so many columns, with so many rows for each, the MCD of X itself is taken
-ROUNDING = 1e-14  # of the largest variance: less is none
-DISTANCE = 1e-13  # of the length of a row: less is no distance
+SQUARED, DIRECT = 1e-14, 1e-24  # of the largest variance: less is none, where rows were squared, and where not
+FEW, MANY = 1 / 8, 300  # directions, of so many: by the matrix of squares
 
 
 def by_covariance(n: int, p: int) -> bool:
@@ -48,12 +48,12 @@ class Plane:
     values: Array  # (q,) falling; 0 where no more than rounding
     U: Array  # (m, q) orthonormal: (rows - mean)'U are the directions times their lengths
 
-    def orthogonal(self, Z: Array, k: int) -> Array:
-        """Return the distances (n,) of rows from the plane of the first k directions."""
+    def orthogonal(self, Z: Array, k: int, rounding: Array) -> Array:
+        """Return the distances (n,) of rows from the plane of the first k directions; 0 if no more than rounding."""
         apart = Z - self.mean
         V = self.directions(Z, k)
         distances = np.linalg.norm(apart - (apart @ V) @ V.T, axis=1)
-        return np.where(distances > DISTANCE * np.linalg.norm(apart, axis=1), distances, 0.0)
+        return np.where(distances > rounding, distances, 0.0)
 
     def directions(self, X: Array, k: int) -> Array:
         """Return the first k directions, orthonormal, in the basis of X, of which these are rows; fewer if there are.
@@ -66,15 +66,16 @@ class Plane:
         return V
 
 
-def plane(Z: Array, rows: Array, k: int | None) -> Plane:
-    """Return the mean and the first k (or all) directions of some rows of Z (n, r)."""
+def plane(Z: Array, rows: Array, k: int | None, rounding: Array) -> Plane:
+    """Return the mean and the first k (or all) directions of some rows of Z (n, r), known up to ``rounding`` (n,)."""
     some = Z[rows]
     mean = some.mean(axis=0)
     some = some - mean
     m, r = some.shape
     k = min(m, r) if k is None else min(k, m, r)
     freedom = max(m - 1, 1)
-    if k < min(m, r) / 8 and min(m, r) > 300:  # a few of many
+    few = k < FEW * min(m, r) and min(m, r) > MANY
+    if few:
         tall = m >= r
         values, E = leading_eigenpairs(some.T @ some if tall else some @ some.T, k)
         lengths = np.sqrt(np.maximum(values, 0.0))
@@ -82,16 +83,24 @@ def plane(Z: Array, rows: Array, k: int | None) -> Plane:
     else:
         U, lengths, _ = interruptible(lambda: np.linalg.svd(some, full_matrices=False), flops=20.0 * m * r * min(m, r))
     values = lengths[:k] ** 2 / freedom
-    values = np.where(values > ROUNDING * values.max(initial=0.0), values, 0.0)
+    known = max((SQUARED if few else DIRECT) * values.max(initial=0.0), float(np.median(rounding[rows])) ** 2)
+    values = np.where(values > known, values, 0.0)
     return Plane(rows, mean, values, U[:, :k])
 
 
-def least_outlying(Z: Array, h: int, rng: np.random.Generator) -> Array:
+def least_outlying(Z: Array, h: int, rng: np.random.Generator, rounding: Array) -> Array:
     """Return the h rows (h,) that lie farthest in."""
-    return np.sort(np.argsort(outlyingness(Z, h, rng), kind="stable")[:h])
+    return np.sort(np.argsort(outlyingness(Z, h, rng, rounding), kind="stable")[:h])
 
 
-def axes(found: Mcd) -> tuple[Array, Array]:
-    """Return variances, falling, and axes (k, k) of a covariance matrix; no variance below rounding."""
-    values, E = leading_eigenpairs(found.covariance, len(found.covariance))
-    return np.where(values > ROUNDING * max(float(values[0]), 0.0), values, 0.0), E
+def axes(scores: Array, found: Mcd) -> tuple[Array, Array]:
+    """Return variances, falling, and axes (q, q) of a robust covariance of scores (n, q), from the regular rows.
+
+    Not from the matrix: variances far below the first one keep their digits.
+    """
+    some = scores[found.regular] - found.mean
+    m, q = some.shape
+    _, lengths, E = np.linalg.svd(np.vstack([some, np.zeros((max(q - m, 0), q))]), full_matrices=False)
+    values = found.factor * lengths**2 / max(m - 1, 1)
+    values[found.rank :] = 0.0
+    return values, E.T

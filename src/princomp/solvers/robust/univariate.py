@@ -95,7 +95,7 @@ def univariate_mcd(X: Array, h: int) -> tuple[Array, Array]:
     n = len(X)
     middle = median(X)
     away = np.sort(X - middle, axis=0)  # about the median, which lies within every candidate or next to it
-    mean, variance = _narrowest(away, h)
+    mean, variance = narrowest(away, h)
     variance = variance * (consistency(1, h / n) * small_sample(n, 1, _coverage(n, h), reweighted=False))
     inside = (away - mean) ** 2 <= limit(1) * variance
     counts = inside.sum(axis=0)
@@ -109,7 +109,7 @@ def _coverage(n: int, h: int) -> float:
     return min(max(h / n, 0.5), 1.0)
 
 
-def _narrowest(away: Array, h: int) -> tuple[Array, Array]:
+def narrowest(away: Array, h: int) -> tuple[Array, Array]:
     """Return mean and variance of the h numbers of least variance, of sorted columns (n, m) about their medians.
 
     Every candidate has the numbers from n - h to h - 1. Sums are taken outwards from these: nothing is subtracted, so
