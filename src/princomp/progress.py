@@ -29,7 +29,7 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-__all__ = ["HAS_CALLBACKS", "CallbackSupport", "watch", "with_callbacks"]
+__all__ = ["HAS_CALLBACKS", "CallbackSupport", "share_line", "watch", "with_callbacks"]
 
 Tell = Callable[[Any], bool]
 COMPILING = "compiling its loops, once on this computer (ahead of time: princomp warmup)"
@@ -73,8 +73,7 @@ def _protocol(estimator: Any, context: Any, X: Any) -> Tell:
 @contextmanager
 def _progress_line(estimator: Any) -> Iterator[Tell | None]:
     """Yield a listener that draws one line on the terminal, or None: not verbose, or no terminal to draw on."""
-    quiet = not sys.stderr.isatty() or "CI" in os.environ
-    if not estimator.verbose or quiet:
+    if not estimator.verbose or _quiet():
         yield None
         return
     from rich.console import Console
@@ -97,3 +96,25 @@ def _progress_line(estimator: Any) -> Iterator[Tell | None]:
             yield tell
         finally:
             told.remove(compiling)
+
+
+@contextmanager
+def share_line(what: str, verbose: int) -> Iterator[Callable[[int, int], None]]:
+    """Yield ``tell(done, of)``, which draws how much is done as a bar on the terminal, if there is one."""
+    if not verbose or _quiet():
+        yield lambda done, of: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=verbose < 2) as progress:
+        line = progress.add_task(what, total=None)
+
+        def tell(done: int, of: int) -> None:
+            progress.update(line, completed=done, total=of)
+
+        yield tell
+
+
+def _quiet() -> bool:
+    return not sys.stderr.isatty() or "CI" in os.environ

@@ -1,11 +1,21 @@
-"""Images as rows of small patches and back again, and dictionaries of patches made by formulae.
+"""Images: their noise taken away, as rows of small patches and back again, dictionaries of patches by formulae.
 
 An image is an array (height, width) or (height, width, channels). A patch is a row of numbers, as
 ``image[top : top + height, left : left + width].ravel()`` has them: rows of pixels one after the other, channels last.
 Atoms of dictionaries are rows alike.
 """
 
+from princomp.images.denoising import denoise
 from princomp.images.dictionaries import dct_dictionary, haar_dictionary
+from princomp.images.noise import estimate_noise
 from princomp.images.patches import assemble, extract_patches, patch_positions
 
-__all__ = ["assemble", "dct_dictionary", "extract_patches", "haar_dictionary", "patch_positions"]
+__all__ = [
+    "assemble",
+    "dct_dictionary",
+    "denoise",
+    "estimate_noise",
+    "extract_patches",
+    "haar_dictionary",
+    "patch_positions",
+]

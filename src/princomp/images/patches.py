@@ -53,7 +53,7 @@ def extract_patches(image: Any, size: int | Pair, *, stride: int | Pair = 1) -> 
     >>> extract_patches(np.zeros((32, 32, 3)), 8).shape
     (625, 192)
     """
-    pixels = _checked_image(image)
+    pixels = checked_image(image)
     tall, wide = _checked_size(size, pixels.shape)
     tops, lefts = _grid(pixels.shape, (tall, wide), stride)
     windows = sliding_window_view(pixels, (tall, wide, pixels.shape[2]))[:, :, 0]  # a view, nothing is copied
@@ -183,10 +183,22 @@ def _checked_shape(shape: Any) -> tuple[int, int, int]:
     return int(height), int(width), int(channels)
 
 
-def _checked_image(image: Any) -> Array:
+def checked_image(image: Any) -> Array:
     """(height, width, channels), float32 or float64; no copy if it is that."""
     pixels = np.asarray(image)
     return _floats(pixels.reshape(_checked_shape(pixels.shape)), "image")
+
+
+def finite_image(image: Any) -> Array:
+    """(height, width, channels), float32 or float64, without NaN and infinity."""
+    pixels = checked_image(image)
+    if np.isnan(pixels).any():
+        raise ValueError(
+            "The image has NaN pixels: fill them first, with inpaint(image, mask), mask True where they are."
+        )
+    if np.isinf(pixels).any():
+        raise ValueError("The image has infinite pixels: replace them, or fill them with inpaint(image, mask) first.")
+    return pixels
 
 
 def _floats(given: Array, what: str) -> Array:
