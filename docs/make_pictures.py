@@ -304,6 +304,7 @@ def main(names):
 
     matplotlib.use("Agg")
     import dictionary_pictures as dictionary
+    import image_pictures as images
     import kernel_pictures as kernel
     import rank_one_pictures as rank_one
     from certificate_pictures import certificate, floors
@@ -317,6 +318,7 @@ def main(names):
     outlines += (rank_one.planted_pairs,)
     pixels = (kernel.contours, kernel.radial_kernels, kernel.widths, kernel.swiss_roll, kernel.mosaic)
     pixels += (dictionary.atoms, dictionary.from_image, rank_one.networks, preparations)
+    pixels += (images.denoised, images.inpainted)
     drawings = [(draw, write_outlines, "svg") for draw in outlines] + [(draw, write_pixels, "png") for draw in pixels]
     drawings += [(maps, partial(write_pixels, colours=200), "png")]
     PICTURES.mkdir(exist_ok=True)

@@ -21,15 +21,42 @@ def psnr(image, clean):
 
 
 CAMERA = crop(data.camera())
-# What each gains, in dB, on this crop at noise of 25: a decibel below what was seen, on two seeds.
-GAINS = {"local-pca": 7.4}
+# What each gains, in dB, on this crop at noise of 25: half a decibel below what was seen, on two seeds.
+GAINS = {
+    "local-pca": 7.7,
+    "ksvd": 7.2,
+    "online": 7.1,
+    "dct": 6.7,
+    "haar": 6.3,
+    "pca": 6.9,
+    "smoothness": 5.4,
+    "total-variation": 6.6,
+    "wavelet": 5.2,
+}
 
 
 def test_every_method_is_tried():
-    assert set(GAINS) == set(METHODS)
+    assert {*GAINS, "pixel-lasso"} == set(METHODS)
 
 
-@pytest.mark.parametrize("method", METHODS)
+def test_stars_stand_out_of_noise():
+    """What the lasso of pixels is for."""
+    rng = np.random.default_rng(0)
+    clean = np.zeros((80, 80))
+    clean[rng.integers(0, 80, 40), rng.integers(0, 80, 40)] = 100.0
+    y = noisy(clean, 10)
+    assert psnr(denoise(y, 10, "pixel-lasso"), clean) > psnr(y, clean) + 6
+
+
+@pytest.mark.parametrize("recipe", ["quick", "full"])
+def test_learned_atoms_beat_cosines(recipe):
+    y = noisy(CAMERA, 25)
+    cosines = psnr(denoise(y, 25, "dct"), CAMERA)
+    for method in ("ksvd", "online"):
+        assert psnr(denoise(y, 25, method, recipe=recipe), CAMERA) > cosines + 0.1
+
+
+@pytest.mark.parametrize("method", GAINS)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_noise_is_taken_away(method, seed):
     y = noisy(CAMERA, 25, seed)
@@ -44,7 +71,11 @@ def test_units_of_the_image_are_those_of_the_answer(method, scale, offset):
     y = noisy(CAMERA[:48, :48], 20)
     plain = denoise(y, 20, method)
     other = denoise(scale * y + offset, abs(scale) * 20, method)
-    np.testing.assert_allclose((other - offset) / scale, plain, atol=0.05)
+    apart = (other - offset) / scale - plain
+    if method in ("ksvd", "online"):  # where rounding decides between two atoms, all that is learned later differs
+        assert np.sqrt(np.mean(apart**2)) < 1
+    else:
+        assert np.abs(apart).max() < 0.05
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -94,7 +125,7 @@ def test_flat_parts_of_an_image(method):
     assert np.isfinite(denoise(y, 5.0, method)).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", GAINS)
 def test_colour(method):
     clean = crop(data.astronaut(), 64, 90, 190)
     y = noisy(clean, 25)
@@ -102,8 +133,7 @@ def test_colour(method):
     assert found.shape == clean.shape
     alone = np.stack([denoise(y[..., channel], 25, method) for channel in range(3)], axis=2)
     assert psnr(found, clean) > psnr(y, clean) + 3
-    if method not in ("smoothness", "pixel-lasso"):
-        assert psnr(found, clean) > psnr(alone, clean), "channels that are alike help each other"
+    assert psnr(found, clean) > psnr(alone, clean) + 0.3, "channels that are alike help each other"
 
 
 def test_what_cannot_be_denoised():
@@ -125,6 +155,10 @@ def test_what_cannot_be_denoised():
             denoise(CAMERA, sigma)
     with pytest.raises(ValueError, match="method must be one of local-pca"):
         denoise(CAMERA, 10, "magic")
+    with pytest.raises(ValueError, match="recipe must be one of quick, full"):
+        denoise(CAMERA, 10, "ksvd", recipe="slow")
+    with pytest.raises(ValueError, match="random_state must be an integer"):
+        denoise(CAMERA, 10, "ksvd", random_state=-1)
 
 
 # Of images with flat parts; of those that are texture throughout nothing is promised.

@@ -13,6 +13,7 @@ from princomp.cli.exits import BROKEN_PIPE, BUG, INTERRUPTED, MEMORY, OUTPUT, TE
 from princomp.cli.fit import fit
 from princomp.cli.inspect import inspect
 from princomp.cli.interrupts import Terminated, listen
+from princomp.cli.pictures import denoise, inpaint
 from princomp.cli.show import tell
 from princomp.cli.transform import transform
 from princomp.cli.warmup import warmup
@@ -39,7 +40,7 @@ def cli() -> None:
     """
 
 
-for command in (demo, fit, transform, inspect, warmup):
+for command in (demo, fit, transform, denoise, inpaint, inspect, warmup):
     cli.add_command(command)
 
 

@@ -9,14 +9,25 @@ from typing import Any
 import numpy as np
 
 from princomp._typing import Array
-from princomp.estimators.checks import check_choice
-from princomp.images.local_pca import local_pca
+from princomp.estimators.checks import check_choice, check_count
+from princomp.images.few_atoms import few_atoms
+from princomp.images.global_pca import global_pca
+from princomp.images.local_pca import local_pca, turned
 from princomp.images.noise import estimate_noise
 from princomp.images.patches import finite_image
+from princomp.images.priors import pixel_lasso, smoothness, total_variation, wavelet
 from princomp.progress import share_line
 
 
-def denoise(image: Any, sigma: float | None = None, method: str = "local-pca", *, verbose: int = 0) -> Array:
+def denoise(
+    image: Any,
+    sigma: float | None = None,
+    method: str = "local-pca",
+    *,
+    recipe: str = "quick",
+    random_state: int = 0,
+    verbose: int = 0,
+) -> Array:
     """Return an image without its noise.
 
     What is taken away is white Gaussian noise: the same in all pixels, and independent from one to the next.
@@ -28,7 +39,14 @@ def denoise(image: Any, sigma: float | None = None, method: str = "local-pca", *
     sigma : float, optional
         Standard deviation of the noise, in the units of the image. By default `estimate_noise` of it.
     method : str, default "local-pca"
-        "local-pca": components of groups of similar patches, twice.
+        "local-pca": components of groups of similar patches, twice; the best of these. Patches of few atoms: "ksvd" and
+        "online" learn them from the image, "dct" has overcomplete cosines, "haar" wavelets. "pca": components of all
+        patches. Priors: "smoothness" (squared differences), "pixel-lasso" (an image that is 0 nearly everywhere),
+        "total-variation" and "wavelet", for which scikit-image is needed (``pip install "princomp[images]"``).
+    recipe : {"quick", "full"}, default "quick"
+        How long "ksvd" and "online" learn. "full" is Elad and Aharon's: ten rounds over 65 000 patches.
+    random_state : int, default 0
+        Which patches "ksvd" and "online" learn from.
     verbose : int, default 0
         1 shows on a terminal how much is done.
 
@@ -41,6 +59,7 @@ def denoise(image: Any, sigma: float | None = None, method: str = "local-pca", *
     See Also
     --------
     estimate_noise : The level of the noise.
+    inpaint : Pixels that are missing.
 
     Examples
     --------
@@ -54,11 +73,13 @@ def denoise(image: Any, sigma: float | None = None, method: str = "local-pca", *
     """
     pixels = finite_image(image)
     check_choice("method", method, list(METHODS))
+    check_choice("recipe", recipe, ("quick", "full"))
+    check_count("random_state", random_state, least=0)
     level = _checked_level(sigma, pixels)
     if level == 0:
         return pixels.reshape(np.shape(image)).copy()
     with share_line(f"denoise, {method}", verbose) as tell:
-        found = METHODS[method](Task(pixels, level, tell))
+        found = METHODS[method](Task(pixels, level, recipe, random_state, tell))
     return found.reshape(np.shape(image)).astype(pixels.dtype, copy=False)
 
 
@@ -68,10 +89,39 @@ class Task:
 
     pixels: Array  # (height, width, channels)
     sigma: float
+    recipe: str
+    seed: int
     tell: Callable[[int, int], None]
 
+    def alone(self, estimate: Callable[..., Array], centred: bool = True, turn: bool = True, **options: Any) -> Array:
+        """Return what an estimate makes of each channel (height, width), in units of sigma.
 
-METHODS: dict[str, Callable[[Task], Array]] = {"local-pca": lambda task: local_pca(task.pixels, task.sigma, task.tell)}
+        Channels are turned into uncorrelated ones, and ``centred`` about their means, unless told otherwise.
+        """
+        channels = self.pixels.shape[2]
+        turning = turned(channels) if turn else np.eye(channels)
+        middle = self.pixels.mean(axis=(0, 1), dtype=np.float64) if centred else np.zeros(channels)
+        y = (self.pixels - middle) @ turning.T / self.sigma
+        found = [estimate(np.ascontiguousarray(y[..., channel]), **options) for channel in range(channels)]
+        return np.stack(found, axis=2) @ turning * self.sigma + middle
+
+    def coded(self, method: str) -> Array:
+        """Return the image made of few atoms."""
+        return self.alone(few_atoms, method=method, recipe=self.recipe, seed=self.seed, tell=self.tell)
+
+
+METHODS: dict[str, Callable[[Task], Array]] = {
+    "local-pca": lambda task: local_pca(task.pixels, task.sigma, task.tell),
+    "ksvd": lambda task: task.coded("ksvd"),
+    "online": lambda task: task.coded("online"),
+    "dct": lambda task: task.coded("dct"),
+    "haar": lambda task: task.coded("haar"),
+    "pca": lambda task: task.alone(global_pca, tell=task.tell),
+    "smoothness": lambda task: task.alone(smoothness),
+    "pixel-lasso": lambda task: task.alone(pixel_lasso, centred=False, turn=False),
+    "total-variation": lambda task: task.alone(total_variation),
+    "wavelet": lambda task: task.alone(wavelet),
+}
 
 
 def _checked_level(sigma: Any, pixels: Array) -> float:

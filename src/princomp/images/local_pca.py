@@ -17,6 +17,7 @@ that the group's estimate has). Colours are first turned into uncorrelated ones,
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -48,15 +49,26 @@ def local_pca(image: Array, sigma: float, tell: Callable[[int, int], None] = lam
     >>> bool(np.std(local_pca(noisy, 0.2) - clean) < 0.05)
     True
     """
+    y, back = _turned_units(image, sigma)
+    guide = None
+    for done in range(2):
+        guide = _pass(y, guide, partial(_told, tell, done))
+    return back(guide)
+
+
+def one_pass(image: Array, sigma: float) -> Array:
+    """Return an image (height, width, channels) after the first pass alone."""
+    y, back = _turned_units(image, sigma)
+    return back(_pass(y, None, lambda done, of: None))
+
+
+def _turned_units(image: Array, sigma: float) -> tuple[Array, Callable[[Any], Array]]:
+    """Return (channels, height, width), colours turned, about their means, in units of sigma; and the way back."""
     middle = image.mean(axis=(0, 1), dtype=np.float64)
     turn = turned(image.shape[2])
     y = np.moveaxis((image - middle) @ turn.T / sigma, 2, 0)
     y = np.ascontiguousarray(y, np.float32 if np.abs(y).max() < EXACT else np.float64)
-    guide = None
-    for done in range(2):
-        guide = _pass(y, guide, partial(_told, tell, done))
-    assert guide is not None  # noqa: S101  two passes were made
-    return np.moveaxis(guide, 0, 2).astype(np.float64) @ turn * sigma + middle
+    return y, lambda x: np.moveaxis(x, 0, 2).astype(np.float64) @ turn * sigma + middle
 
 
 def turned(channels: int) -> Array:
