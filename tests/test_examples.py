@@ -22,6 +22,12 @@ def fewer_coefficients(text):
     assert min(map(min, saved)) > 0
 
 
+def learned_atoms_need_fewer_measurements(text):
+    for count in (24, 32):
+        learned, cosines, haar = (value for (value,) in numbers(rf"^{count} numbers .* +(\d+\.\d+) dB$", text))
+        assert learned > cosines + 0.5 > haar + 0.5
+
+
 def patches_beat_pixels(text):
     ((pixels,), (patches,)) = numbers(r"(\d+\.\d)% of 1497 other digits", text)
     assert patches > pixels
@@ -61,6 +67,7 @@ def sweeps_take_networks_apart(text):
 CLAIMS = {
     "brain_networks.py": sweeps_take_networks_apart,
     "learned_against_fixed.py": fewer_coefficients,
+    "compressed_sensing.py": learned_atoms_need_fewer_measurements,
     "bag_of_patches.py": patches_beat_pixels,
     "clusters_of_codes.py": codes_beat_pixels,
     "notes.py": every_note_has_an_atom,
