@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from princomp._threads import ordered_map
+from princomp._threads import ordered_map, single_blas_thread
 from princomp._typing import Array
 from princomp.images.groups import Pair, gather, nearest, scatter
 from princomp.images.patches import patch_positions
@@ -100,7 +100,8 @@ def _batch(y: Array, guide: Array | None, size: Pair, positions: Array) -> tuple
     tops, lefts = positions.T
     seen, count = (y, FIRST) if guide is None else (guide, SECOND)
     places = nearest(seen[0], np.ascontiguousarray(tops), np.ascontiguousarray(lefts), size, REACH, count)
-    return places, list(_estimates(y, guide, places, size))
+    with single_blas_thread():  # matrices are small: threads of BLAS would wait for each other
+        return places, list(_estimates(y, guide, places, size))
 
 
 def _estimates(y: Array, guide: Array | None, places: Array, size: Pair) -> Iterator[tuple[Array, Array]]:
