@@ -23,7 +23,7 @@ from princomp.cli.exits import NOT_CONVERGED, USAGE, Failure, reading
 from princomp.cli.folder import Results, results
 from princomp.cli.interrupts import held_back
 from princomp.cli.maps import FILES as MAPS
-from princomp.cli.maps import are_volumes, check_several, mean_image, write_maps
+from princomp.cli.maps import are_volumes, check_several, image_shape, mean_image, write_maps
 from princomp.cli.methods import Method, methods
 from princomp.cli.show import Log, component_table, tell
 from princomp.cli.tables import sample_column, write_table
@@ -224,6 +224,7 @@ def _run(
     summary = {
         **summarise(found, method.name),
         "data": printable(options["data"]),
+        **image_shape(rows),
         "notes": [printable(note) for note in notes],
         "seconds": {step: round(value, 3) for step, value in seconds.items()},
         "files": place.digests(),
