@@ -15,12 +15,12 @@ from princomp._typing import Array
 from princomp.data import Centered, Rows
 from princomp.estimators.base import Projection
 from princomp.estimators.checks import check_choice, check_count, count_components
-from princomp.estimators.description import Description
+from princomp.estimators.description import Cells, Description, Scores
 from princomp.estimators.robust import cells
 from princomp.estimators.robust.distances import distances, orthogonal_limit, robust_distances, score_limit
 from princomp.estimators.robust.problem import RobustFound, RobustProblem, open_problem
 from princomp.estimators.robust.scores import robust_scores
-from princomp.estimators.robust_description import describe_robust
+from princomp.estimators.robust_description import describe_robust, describe_robust_cells, describe_robust_scores
 from princomp.estimators.standardise import SAFE_TOTAL, as_given, safe_unit
 from princomp.progress import Tell
 from princomp.result import State
@@ -287,6 +287,12 @@ class RobustPCA(Projection):
 
     def _describe(self) -> Description:
         return describe_robust(self)
+
+    def _describe_scores(self, X: Any, y: Any, values: Any) -> Scores:
+        return describe_robust_scores(self, X, values)
+
+    def _describe_cells(self, X: Any) -> Cells | None:
+        return describe_robust_cells(self, X)
 
     # Using the fit
 

@@ -1,9 +1,12 @@
 """`save` and `load`: estimators as parameters and fitted attributes in a model file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from numbers import Integral
 from os import PathLike
 from typing import Any, get_type_hints
+
+import numpy as np
 
 from princomp._kinds import faults, matches
 from princomp._version import __version__
@@ -11,6 +14,7 @@ from princomp.persistence import archive
 from princomp.persistence.archive import ModelFileError, naming
 from princomp.persistence.schema import MODELS, Model
 from princomp.persistence.values import Encoder, decode
+from princomp.result import Result
 
 FORMAT, VERSION = "princomp model", 1
 MANIFEST: dict[str, Any] = {
@@ -22,10 +26,11 @@ MANIFEST: dict[str, Any] = {
     "fitted": dict[str, Any] | None,
     "arrays": dict[str, Any],
 }
+CELLS = "n p"  # axes of what a fit leaves of each cell of its data
 NOT_SAVED = ("callback", "checkpoint")  # parameters that belong to a session, not to a model
 
 
-def save(estimator: Any, path: str | PathLike[str]) -> None:
+def save(estimator: Any, path: str | PathLike[str], *, parts: bool = False) -> None:
     """Write an estimator to a model file, which `load` reads without running any code of the file.
 
     The file is a zip of JSON and ``.npy`` arrays. It takes the place of an older one in one step, when it is complete:
@@ -38,6 +43,9 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
         they are None after loading. Neither is what ``set_output`` set.
     path : path
         The file, used as it is given; by convention it ends in ``.princomp``.
+    parts : bool, default False
+        Whether what a fit leaves of each cell of its data is saved, too: the ``low_rank_`` and ``sparse_`` of
+        `RobustPCA`, say. They are as large as the data, and what the model computes of rows needs none of them.
 
     Raises
     ------
@@ -71,7 +79,7 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
             "written_by": _versions(),
             "class": name,
             "parameters": {key: encoder.encode(item, "parameters", key) for key, item in _parameters(estimator)},
-            "fitted": {key: encoder.encode(item, key) for key, item in _fitted(estimator)} or None,
+            "fitted": {key: encoder.encode(item, key) for key, item in _fitted(estimator, parts=parts)} or None,
         }
         archive.write(path, manifest, encoder.arrays)
 
@@ -148,7 +156,7 @@ def _parameters(estimator: Any) -> list[tuple[str, Any]]:
     return list(parameters.items())
 
 
-def _fitted(estimator: Any) -> list[tuple[str, Any]]:
+def _fitted(estimator: Any, *, parts: bool) -> list[tuple[str, Any]]:
     """Return fitted attributes, in the order of the table, or nothing if there was no fit."""
     model = MODELS[type(estimator).__name__]
     public = {name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")}
@@ -156,7 +164,19 @@ def _fitted(estimator: Any) -> list[tuple[str, Any]]:
     attributes = {name: vars(estimator)[name] for name in order if name in vars(estimator)}
     if attributes:
         _check_attributes(model, attributes)
-    return list(attributes.items())
+    return list(attributes.items() if parts else _without_parts(attributes, model))
+
+
+def _without_parts(attributes: Mapping[str, Any], model: Model) -> Iterator[tuple[str, Any]]:
+    """Yield all but the arrays that have a number for each cell of the data, which the result may hold as well."""
+    cellwise = {name for name, kind in model.fitted.items() if getattr(kind, "axes", None) == CELLS and kind.optional}
+    shapes = {attributes[name].shape for name in cellwise & attributes.keys()}
+    for name, item in attributes.items():
+        if isinstance(item, Result) and shapes:
+            kept = {key: array for key, array in item.value.items() if np.shape(array) not in shapes}
+            item = replace(item, value=kept)  # noqa: PLW2901
+        if name not in cellwise:
+            yield name, item
 
 
 def _checked_manifest(manifest: Any) -> dict[str, Any]:
