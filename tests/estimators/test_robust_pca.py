@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.decomposition import IncrementalPCA
@@ -598,6 +599,27 @@ def test_missing_cells_are_filled_and_bad_ones_replaced(method):
     assert np.abs(residuals[bad]).min() > 3
     kept = ~(np.abs(residuals) > 2) & ~gone
     np.testing.assert_array_equal(cleaned[kept], X[kept])
+
+
+@pytest.mark.parametrize("unit", [1.0, 2.0**60])
+@pytest.mark.parametrize("storage", [np.asarray, scipy.sparse.csr_array, np.float32])
+def test_residuals_of_cells_are_what_scores_leave(storage, unit):
+    """Of each row in its own standard deviations along the components: ROBPCA knows of no noise by column."""
+    X = some("robpca") * unit
+    with only_user_warnings():
+        model = RobustPCA(3, method="robpca", scores="robust", random_state=0).fit(X)
+    Y = X.copy()
+    Y[0, 1] += 500 * unit
+    residuals = model.cell_residuals(storage(Y))
+    spread = np.sqrt((model.components_**2).T @ model.explained_variance_)
+    left = Y - model.inverse_transform(model.transform(Y))
+    np.testing.assert_allclose(residuals, left / spread, rtol=1e-3, atol=1e-4)
+    assert np.unravel_index(np.abs(residuals).argmax(), Y.shape) == (0, 1)
+    Y[2, 3] = np.nan
+    assert np.argwhere(np.isnan(model.cell_residuals(Y))).tolist() == [[2, 3]]
+    Y[2, 3] = np.inf
+    with pytest.raises(ValueError, match="inf in column 3"):
+        model.cell_residuals(Y)
 
 
 # --- what must not matter -------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from princomp._kinds import NONNEGATIVE, POSITIVE, SHARE, VARIANCE, Count, Kind,
 from princomp._typing import Array
 from princomp.data import Centered, Rows
 from princomp.estimators.base import Projection
-from princomp.estimators.checks import check_choice, check_count, count_components
+from princomp.estimators.checks import check_choice, check_count, check_values, count_components
 from princomp.estimators.description import Cells, Description, Scores
 from princomp.estimators.robust import cells
 from princomp.estimators.robust.distances import distances, orthogonal_limit, robust_distances, score_limit
@@ -334,8 +334,8 @@ class RobustPCA(Projection):
         safe = size == 0 or SAFE_SIZE[0] < size < SAFE_SIZE[1]
         unit = 1.0 if safe else float(safe_unit(size))
         factor = np.full(rows.width, unit) if self._scale is None else unit / self._scale
-        mean, factor = self._mean if self._mean.any() else None, factor if np.any(factor != 1) else None
-        return Centered(rows, mean, factor), unit, None if self._noise is None else self._noise * unit
+        mean, noise = self._mean if self._mean.any() else None, None if self._noise is None else self._noise * unit
+        return Centered(rows, mean, factor if np.any(factor != 1) else None), unit, noise
 
     def score_distance(self, X: Any) -> Any:
         """Return how far rows lie from the centre within the span of the components, in standard deviations.
@@ -395,8 +395,12 @@ class RobustPCA(Projection):
             deviations of the column along the components.
         """
         rows = self._open_cells(X)
-        V, unit = self._basis(), self._cell_unit()
-        return self._standardised(rows).map(cells.residuals, V, self._noise, unit, width=rows.width, dtype=rows.dtype)
+        centred, unit, noise = self._standardised(rows)
+        state = (self._basis(), noise, self._cell_unit() * unit)
+        found = centred.in_dense_tiles().map(cells.residuals, *state, width=rows.width, dtype=rows.dtype)
+        if isinstance(found, np.ndarray) and not np.isfinite(found).all():  # cells that are missing, or infinite
+            check_values(rows, self._names, missing=True)
+        return found
 
     def impute(self, X: Any) -> Any:
         """Return X with missing cells filled by what the other cells of the row, and the components, say of them.
