@@ -728,7 +728,7 @@ def cell_map(
     side.imshow(sides, aspect="auto", interpolation="nearest", extent=(0.0, 1.0, len(marks) - 0.5, -0.5))
     side.axis("off")
     known = getattr(model, "feature_names_in_", None) if features is None else features
-    _name_blocks(axes.xaxis, found.column_edges, known, 30)
+    _name_blocks(axes.xaxis, found.column_edges, known, 20 if known is None else 40)
     _name_blocks(axes.yaxis, found.row_edges, names, 25)
     axes.tick_params(axis="x", rotation=0 if known is None else 90)
     axes.tick_params(axis="y", pad=9, length=0)
@@ -737,12 +737,15 @@ def cell_map(
 
 
 def _name_blocks(axis: Any, edges: Array, names: Sequence[str] | None, room: int) -> None:
-    """Write the names, or the numbers, of the first of each block, or of some where there is no room for all."""
-    step = -(-(len(edges) - 1) // room)
+    """Write names, or numbers, beside the blocks that hold them: of some, where there is no room for all."""
+    length = int(edges[-1])
+    step = max(-(-length // room), 1)
     if names is None and step > 1:  # round numbers
-        step = next(size for size in (2, 5, 10, 20, 50, 100, 200, 500, 1000) if size >= step)
-    places = np.arange(0, len(edges) - 1, step)
-    axis.set_ticks(places, [str(edges[i] if names is None else names[edges[i]]) for i in places], fontsize=8)
+        power = 10 ** int(math.log10(step))
+        step = next(size * power for size in (1, 2, 5, 10) if size * power >= step)
+    chosen = np.arange(0, length, step)
+    places = np.searchsorted(edges, chosen, side="right") - 1
+    axis.set_ticks(places, [str(i if names is None else names[i]) for i in chosen], fontsize=8)
 
 
 def _cell_colours(shades: Array, missing: Array) -> Array:
