@@ -5,7 +5,9 @@ cells (`Cells`), or norms of rows (`Rows`: outlier pursuit, Xu, Caramanis & Sang
 
 With a multiplier Y and a weight mu, a step is
 
-    L = the values of X - S + Y/mu above 1/mu, each less 1/mu,   S = shrink(X - L + Y/mu, alpha/mu),   Y += mu (X - L - S),
+    L = the values of X - S + Y/mu above 1/mu, each less 1/mu,
+    S = shrink(X - L + Y/mu, alpha/mu),
+    Y += mu (X - L - S),
 
 where X - L is relaxed in the last two (Eckstein & Bertsekas 1992): relax (X - L) + (1 - relax) S. All of S and Y is in
 M = X - L + Y/mu, of which S is what lies beyond alpha/mu, and Y/mu the rest: no other array as large as X is kept, and
@@ -86,7 +88,10 @@ class Cells:
             out[...] = mu * self.split(M, bound)[0]
 
     def move(self, L: Array, M: Array, before: float, ratio: float, bound: float) -> tuple[Array, Array]:
-        """Return the next M and sums over observed cells: |X - L - S|^2, |X - L|, <X, Z>, |S - S before|^2, |S|^2, |Z|^2."""
+        """Return the next M and sums over observed cells.
+
+        They are |X - L - S|^2, |X - L|, <X, Z>, |S - S before|^2, |S|^2, |Z|^2.
+        """
         if compiled := loops("pursuit_cells"):
             M, sums = compiled.move(self.X, L, M, before, ratio, RELAX, bound)
             return M, sums
@@ -190,7 +195,7 @@ def pursuit(parts: Parts, value: Value, *, alpha: float, tol: float) -> Iterator
     while True:
         before, mu = float(value["mu"]), min(GROWTH * float(value["mu"]), float(value["cap"]))
         parts.fill(value["M"], alpha / before, before / mu, A)
-        value = {**value, **leading(A, value, 1.0 / mu, grows=mu < value["cap"])}
+        value = {**value, **leading(A, value, 1.0 / mu, grows=bool(mu < value["cap"]))}
         left, right = low_rank(value)
         np.matmul(left, right, out=A)
         M, sums = parts.move(A, value["M"], alpha / before, before / mu, alpha / mu)
@@ -287,7 +292,7 @@ def _of_some(A: Array, V: Array, above: float) -> tuple[Array, Array, Array]:
 
 
 def _of_all(A: Array, above: float) -> tuple[Array, Array, Array]:
-    """Return singular vectors and values of A, falling: by the smaller of A'A and AA' where that knows enough digits."""
+    """Return singular vectors and values of A, falling: by the smaller of A'A and AA' where it knows enough digits."""
     if A.shape[0] < A.shape[1]:
         V, values, U = _of_all(A.T, above)
         return U, values, V
