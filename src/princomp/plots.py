@@ -680,7 +680,7 @@ def cell_map(
 
     White cells are as the components say, up to 2.58 standard deviations, within which 99 % of good cells are; warm
     ones are too high, cool ones too low, the darker the farther, up to ten standard deviations; grey ones are missing.
-    Rows that are beyond a limit of the `outlier_map` are marked on the left.
+    Rows more than half of whose cells are coloured are marked on the left.
 
     Parameters
     ----------
@@ -718,11 +718,10 @@ def cell_map(
     for what, given, length in (("features", features, residuals.shape[1]), ("names", names, len(residuals))):
         if given is not None and len(given) != length:
             raise ValueError(f"{what} must have {length} entries, got {len(given)}.")
-    score, orthogonal, limits = _distances(model, X)
-    found = _residual_cells(residuals, (score > limits[0]) | (orthogonal > limits[1]), most)
+    found = _residual_cells(residuals, most)
     axes = axes or _new_axes()
     axes.imshow(_cell_colours(found.shades, found.missing), aspect="auto", interpolation="nearest")
-    marks = np.where(found.outliers > 0, 0.35 + 0.65 * found.outliers, 0.0)
+    marks = np.where(found.bad_rows > 0, 0.35 + 0.65 * found.bad_rows, 0.0)
     sides = np.dstack([np.broadcast_to(to_rgb("black"), (len(marks), 1, 3)), marks[:, None]])
     side = axes.inset_axes((-0.022, 0.0, 0.014, 1.0), sharey=axes)
     side.imshow(sides, aspect="auto", interpolation="nearest", extent=(0.0, 1.0, len(marks) - 0.5, -0.5))

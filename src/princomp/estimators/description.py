@@ -102,7 +102,7 @@ class Courses(Atoms):
 
 @dataclass(frozen=True)
 class Distances:
-    """How far samples lie out: within the span of the components, and from it. Beyond a limit a sample is an outlier."""
+    """How far samples lie out: within the span of the components, and from it, and what good samples are within."""
 
     score: Array  # (n,)
     orthogonal: Array  # (n,)
@@ -110,11 +110,6 @@ class Distances:
     orthogonal_limit: float
     title: str
     text: str
-
-    @property
-    def outliers(self) -> Array:
-        """Tell which samples are beyond either limit, (n,) of bool."""
-        return (self.score > self.score_limit) | (self.orthogonal > self.orthogonal_limit)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ MAP_TEXT = (
 )
 CELLS = "Cell map"
 MOST_CELLS = 20_000_000  # of which residuals are found for a page
+MOSTLY = 0.5  # of the cells of a row: with more of them bad, it is the row that is
 HIGH_RANK = 0.5  # of the smaller side of the data: a low-rank part that is not low
 
 
@@ -48,14 +49,23 @@ def describe_robust(model: Any) -> Description:
 
 
 def describe_robust_scores(model: Any, X: Any, values: Any) -> Scores:
-    """Return scores with both distances; values that are given already come alone, as X may not be there."""
+    """Return scores with both distances and a verdict; values that are given already come alone: X may not be there.
+
+    Of methods that judge cells a row is an outlier if more than half of its cells are bad, or if it is extreme along
+    the components: a wild cell takes it far from these. Of others it is if it is beyond either limit.
+    """
     found = usual_scores(model, X, values)
     if values is not None:
         return found
-    score, orthogonal = (np.asarray(each(X)) for each in (model.score_distance, model.orthogonal_distance))
+    rows = as_rows(X)
+    score, orthogonal = np.asarray(model._distances(rows)).T
     distances = Distances(score, orthogonal, float(model.score_limit_), float(model.orthogonal_limit_), MAP, MAP_TEXT)
-    more = {"score_distance": score, "orthogonal_distance": orthogonal, "outlier": distances.outliers}
-    return replace(found, columns={**found.columns, **more}, distances=distances)
+    more: dict[str, Any] = {"score_distance": score, "orthogonal_distance": orthogonal}
+    extreme, apart = score > distances.score_limit, orthogonal > distances.orthogonal_limit
+    if model._robust_scores():
+        bad, there = np.asarray(model._count_bad_cells(rows)).T
+        more["bad_cells"], apart = bad, bad > MOSTLY * there
+    return replace(found, columns={**found.columns, **more, "outlier": extreme | apart}, distances=distances)
 
 
 def describe_robust_cells(model: Any, X: Any) -> Cells | None:

@@ -403,6 +403,11 @@ class RobustPCA(Projection):
             check_values(rows, self._names, missing=True)
         return found
 
+    def _count_bad_cells(self, rows: Rows) -> Any:
+        """Return how many cells of each row are bad, and how many there are, (n, 2)."""
+        X, _, noise = self._standardised(rows)
+        return X.in_dense_tiles().map(cells.bad_cells, self._basis(), noise, width=2, dtype=np.int64)
+
     def impute(self, X: Any) -> Any:
         """Return X with missing cells filled by what the other cells of the row, and the components, say of them.
 

@@ -8,10 +8,11 @@ from princomp._typing import Array
 
 # In standard deviations of good cells: 99 % of these are within the first; a cell at the second has the full shade.
 LIMIT, FULL = 2.5758293035489004, 10.0
+ALL = np.array([0, 1])  # of one column
 WORDS = (
-    "What the components leave of each cell. White cells are as they say; warm ones are too high, cool ones too low, "
-    "the darker the farther; grey ones are missing. Cells within 2.58 standard deviations, which are 99 % of the good "
-    "ones, are white. Bars on the left mark rows that are beyond a limit of the outlier map."
+    "What the components leave of each cell. Cells without a colour are as they say; warm ones are too high, cool ones "
+    "too low, the stronger the farther; grey ones are missing. 99 % of good cells, those within 2.58 standard "
+    "deviations, have no colour. Bars on the left mark rows more than half of whose cells are coloured."
 )
 
 
@@ -26,18 +27,18 @@ class ResidualCells:
     column: Array
     row_edges: Array  # (rows + 1,): rows[i]:rows[i + 1] are put together
     column_edges: Array
-    outliers: Array  # (rows,), share
+    bad_rows: Array  # (rows,), share: more than half of the cells of a bad row are
 
 
-def residual_cells(residuals: Array, outliers: Array, most: tuple[int, int] = (200, 120)) -> ResidualCells:
-    """Return residuals (n, p) in standard deviations, NaN where cells are missing, as a map; ``outliers`` is (n,) bool.
+def residual_cells(residuals: Array, most: tuple[int, int] = (200, 100)) -> ResidualCells:
+    """Return residuals (n, p) in standard deviations, NaN where cells are missing, as a map.
 
     Examples
     --------
     >>> import numpy as np
     >>> from princomp.images.residual_cells import residual_cells
     >>> residuals = np.array([[0.1, 10.0, np.nan], [-2.0, 0.3, -20.0]])
-    >>> residual_cells(residuals, np.array([False, True])).shades.tolist()
+    >>> residual_cells(residuals).shades.tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, -1.0]]
     """
     residuals = np.asarray(residuals, np.float64)
@@ -55,7 +56,7 @@ def residual_cells(residuals: Array, outliers: Array, most: tuple[int, int] = (2
         column=column,
         row_edges=rows,
         column_edges=columns,
-        outliers=np.add.reduceat(np.asarray(outliers, np.float64), rows[:-1]) / np.diff(rows),
+        bad_rows=_mean((bad != 0).sum(axis=1, keepdims=True) > 0.5 * there.sum(axis=1, keepdims=True), rows, ALL)[:, 0],
     )
 
 

@@ -1,12 +1,9 @@
 """`save` and `load`: estimators as parameters and fitted attributes in a model file."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from numbers import Integral
 from os import PathLike
 from typing import Any, get_type_hints
-
-import numpy as np
 
 from princomp._kinds import faults, matches
 from princomp._version import __version__
@@ -14,7 +11,6 @@ from princomp.persistence import archive
 from princomp.persistence.archive import ModelFileError, naming
 from princomp.persistence.schema import MODELS, Model
 from princomp.persistence.values import Encoder, decode
-from princomp.result import Result
 
 FORMAT, VERSION = "princomp model", 1
 MANIFEST: dict[str, Any] = {
@@ -26,7 +22,7 @@ MANIFEST: dict[str, Any] = {
     "fitted": dict[str, Any] | None,
     "arrays": dict[str, Any],
 }
-CELLS = "n p"  # axes of what a fit leaves of each cell of its data
+CELLS = "n p"  # axes of what a fit leaves of each cell of its data: such an attribute is optional
 NOT_SAVED = ("callback", "checkpoint")  # parameters that belong to a session, not to a model
 
 
@@ -164,19 +160,8 @@ def _fitted(estimator: Any, *, parts: bool) -> list[tuple[str, Any]]:
     attributes = {name: vars(estimator)[name] for name in order if name in vars(estimator)}
     if attributes:
         _check_attributes(model, attributes)
-    return list(attributes.items() if parts else _without_parts(attributes, model))
-
-
-def _without_parts(attributes: Mapping[str, Any], model: Model) -> Iterator[tuple[str, Any]]:
-    """Yield all but the arrays that have a number for each cell of the data, which the result may hold as well."""
-    cellwise = {name for name, kind in model.fitted.items() if getattr(kind, "axes", None) == CELLS and kind.optional}
-    shapes = {attributes[name].shape for name in cellwise & attributes.keys()}
-    for name, item in attributes.items():
-        if isinstance(item, Result) and shapes:
-            kept = {key: array for key, array in item.value.items() if np.shape(array) not in shapes}
-            item = replace(item, value=kept)  # noqa: PLW2901
-        if name not in cellwise:
-            yield name, item
+    kinds = model.fitted
+    return [each for each in attributes.items() if parts or getattr(kinds[each[0]], "axes", None) != CELLS]
 
 
 def _checked_manifest(manifest: Any) -> dict[str, Any]:

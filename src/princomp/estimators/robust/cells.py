@@ -13,6 +13,12 @@ def residuals(block: Array, rows: slice, V: Array, noise: Array | None, unit: Ar
     return (block - clean_scores(block, V, noise).Z @ V.T) / unit
 
 
+def bad_cells(block: Array, rows: slice, V: Array, noise: Array | None) -> Array:
+    """Return how many cells of each row are bad, and how many are there, (m, 2)."""
+    there = ~np.isnan(block)
+    return np.column_stack([(there & ~clean_scores(block, V, noise).clean).sum(axis=1), there.sum(axis=1)])
+
+
 def refilled(
     block: Any, rows: slice, V: Array, noise: Array | None, mean: Array, scale: Array, outlying: bool
 ) -> Array:
