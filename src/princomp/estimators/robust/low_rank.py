@@ -41,12 +41,22 @@ def judged(parts: Parts, L: tuple[Array, Array], S: Array, Y: Array, alpha: floa
     So L + S is X on these, and S costs no more than X - L, to which the gap refers.
     """
     X = parts.X
-    S = np.where((S != 0) & ~np.isnan(X), X - L[0] @ L[1], 0.0)
+    S = _remainder(parts, L, S != 0, result.certificate.tol)
     gap = pursuit_gap(X, L, S, Y, alpha=alpha, rows=isinstance(parts, Rows))
     norms = np.linalg.norm(L[0], axis=0)
     value = {"U": L[0] / np.where(norms > 0, norms, 1.0), "values": norms, "V": L[1].T.copy()}
     objective = float(norms.sum()) + alpha * parts.penalty(S)
     return Pair(*L, S, _told(replace(result, value=value, objective=objective), gap.residual, gap.details()))
+
+
+def _remainder(parts: Parts, L: tuple[Array, Array], bad: Array, tol: float) -> Array:
+    """Return X - L on the cells that are bad, but for those that leave less than some good one: these are not."""
+    seen = ~np.isnan(parts.X)
+    R = np.where(seen, parts.X - L[0] @ L[1], 0.0)
+    sizes = parts.sizes(R)
+    larger = bad & (sizes > np.where(bad, 0.0, sizes).max(initial=0.0))
+    near = np.linalg.norm(R[~larger]) <= tol * np.linalg.norm(parts.X[seen])
+    return np.where(larger if near else bad, R, 0.0)
 
 
 def _told(result: Result, residual: float, details: dict[str, Any]) -> Result:

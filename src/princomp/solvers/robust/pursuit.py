@@ -73,6 +73,10 @@ class Cells:
         """Return |S|, of observed cells."""
         return float(np.abs(np.where(np.isnan(self.X), 0.0, S)).sum())
 
+    def sizes(self, R: Array) -> Array:
+        """Return what of R is large or small as one: magnitudes of cells (n, p)."""
+        return np.abs(R)
+
     def fill(self, M: Array, bound: float, ratio: float, out: Array) -> None:
         """Put X - S + ratio Z into ``out``."""
         if compiled := loops("pursuit_cells"):
@@ -113,6 +117,10 @@ class Rows:
     def penalty(self, S: Array) -> float:
         """Return |S|."""
         return float(np.linalg.norm(S, axis=1).sum())
+
+    def sizes(self, R: Array) -> Array:
+        """Return what of R is large or small as one: norms of rows (n, 1)."""
+        return np.asarray(np.linalg.norm(R, axis=1, keepdims=True))
 
     def fill(self, M: Array, bound: float, ratio: float, out: Array) -> None:
         """Put X - S + ratio Z into ``out``."""
