@@ -43,7 +43,9 @@ def main():
     """Split, compare, draw."""
     clip = make_video(random_state=0)
     backgrounds = split(clip)
-    print(f"{len(clip.X)} frames of {clip.shape[0]} x {clip.shape[1]} pixels, {clip.moving.mean():.1%} of these a shape\n")
+    print(
+        f"{len(clip.X)} frames of {clip.shape[0]} x {clip.shape[1]} pixels, {clip.moving.mean():.1%} of these a shape\n"
+    )
     print("background by   mean error, levels of grey   F1 of what moves")
     for name, background in backgrounds.items():
         error, found = quality(clip, background)
@@ -88,7 +90,9 @@ def animate(clip, background, path):
     images = [each.reshape(-1, *clip.shape).clip(0, 255).round().astype(np.uint8) for each in parts]
     gap = np.full((len(clip.X), clip.shape[0], 2), 255, np.uint8)
     whole = np.concatenate([images[0], gap, images[1], gap, images[2]], axis=2)
-    frames = [Image.fromarray(each).resize((each.shape[1] * 3, each.shape[0] * 3), Image.Resampling.NEAREST) for each in whole]
+    frames = [
+        Image.fromarray(each).resize((each.shape[1] * 3, each.shape[0] * 3), Image.Resampling.NEAREST) for each in whole
+    ]
     frames[0].save(path, save_all=True, append_images=frames[1:], duration=80, loop=0, optimize=True)
 
 

@@ -247,6 +247,9 @@ def _fitted(sides: tuple[Any, ...], method: Method, parameters: Options, options
     elif method.at_most_rank and isinstance(k, int) and k > most:
         size = " and ".join([f"{sides[0].shape[0]} rows", *(f"{side.shape[1]} features" for side in sides)])
         raise Failure(f"-k {k} is more than {size} have: at most {most}.", USAGE)
+    if method.suits:
+        better = method.suits(sides[0], parameters)
+        parameters = parameters | {name: value for name, value in better.items() if parameters[name] is None}
     estimator = method.make(parameters)
     estimator.verbose = 0 if options["quiet"] else 1
     with reading(options["data"]), warnings.catch_warnings(record=True) as caught, log.busy("Fitting"):

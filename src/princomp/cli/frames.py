@@ -35,7 +35,8 @@ def write_frames(place: Results, estimator: Any, rows: Any) -> None:
     names = _names(rows)
     for folder in (BACKGROUND, FOREGROUND):
         place.path(folder).mkdir()
-    chosen = set(np.linspace(0, rows.shape[0] - 1, min(IN_STRIP, rows.shape[0])).round().astype(int).tolist())
+    many = min(IN_STRIP, rows.shape[0])
+    chosen = set(((np.arange(many) + 0.5) * (rows.shape[0] / many)).astype(int).tolist())
     kept: list[list[Array]] = []
     for number, images in enumerate(_split(estimator, rows)):
         for folder, image in zip((BACKGROUND, FOREGROUND), images[1:], strict=True):

@@ -102,9 +102,7 @@ def _scene(rng: np.random.Generator, n: int, down: Floats, across: Floats, flick
     return found
 
 
-def _crossing(
-    rng: np.random.Generator, n: int, down: Floats, across: Floats, *, round_one: bool
-) -> NDArray[np.bool_]:
+def _crossing(rng: np.random.Generator, n: int, down: Floats, across: Floats, *, round_one: bool) -> NDArray[np.bool_]:
     """Return where a shape is that crosses the frame, (n, pixels)."""
     sides = np.array(down.shape, dtype=np.float64)
     size = rng.uniform(LEAST, MOST) * sides.min() / 2

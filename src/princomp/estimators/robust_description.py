@@ -7,7 +7,15 @@ import numpy as np
 
 from princomp._text import count, percent
 from princomp.data import as_rows
-from princomp.estimators.description import Cells, Description, Distances, Scores, Table, usual_description, usual_scores
+from princomp.estimators.description import (
+    Cells,
+    Description,
+    Distances,
+    Scores,
+    Table,
+    usual_description,
+    usual_scores,
+)
 
 MAP = "Outlier map"
 MAP_TEXT = (
@@ -69,9 +77,9 @@ def describe_robust_scores(model: Any, X: Any, values: Any) -> Scores:
 
 
 def describe_robust_cells(model: Any, X: Any) -> Cells | None:
-    """Return what components leave of each cell, of a method that judges cells, and of data that are not huge."""
+    """Return what components leave of each cell, of a method that judges cells; not of pixels, nor of huge data."""
     rows = as_rows(X)
-    if not model._robust_scores() or rows.shape[0] * rows.shape[1] > MOST_CELLS:
+    if not model._robust_scores() or rows.layout is not None or rows.shape[0] * rows.shape[1] > MOST_CELLS:
         return None
     return Cells(np.asarray(model.cell_residuals(rows)), usual_description(model).sides[0].features, CELLS)
 
@@ -79,7 +87,9 @@ def describe_robust_cells(model: Any, X: Any) -> Cells | None:
 def _outliers(out: int, n: int) -> str:
     if not out:
         return f"None of {count(n, 'sample')} is an outlier."
-    return f"{count(out)} of {count(n, 'sample')} ({percent(out / n)}) {'is an outlier' if out == 1 else 'are outliers'}."
+    return (
+        f"{count(out)} of {count(n, 'sample')} ({percent(out / n)}) {'is an outlier' if out == 1 else 'are outliers'}."
+    )
 
 
 def _how(model: Any) -> str:

@@ -129,7 +129,8 @@ class RobustPCA(Projection):
     alpha_ : float
         The cost in force, of these.
     outlying_cells_ : (n, p) array of bool
-        Cells that are bad, of ``"pcp"`` and ``"cellwise"``.
+        Cells that are bad, of ``"pcp"`` and ``"cellwise"``. Of ``"pcp"`` they are those of S that stand out of the
+        noise: beyond 2.58 standard deviations of X - L, by the median of its magnitudes. Without noise: that are not 0.
     cell_weights_, row_weights_ : (n, p) and (n,) array
         What cells and rows count, from 0 to 1, of ``"cellwise"``.
     cell_scale_ : (p,) array or None

@@ -403,9 +403,7 @@ def _thinned(weights: Array, most: int) -> tuple[Array, Array]:
     return weights[:, places], places
 
 
-def _scores(
-    found: Scores, names: Sequence[Any] | None, labels: Any, label_name: str | None
-) -> Points | Density | None:
+def _scores(found: Scores, names: Sequence[Any] | None, labels: Any, label_name: str | None) -> Points | Density | None:
     n, k = found.values.shape
     values = None if labels is None else _as_column(labels)
     for what, given in (("sample_names", names), ("labels", values)):

@@ -33,6 +33,8 @@ class Method:
     pictures: Callable[[Any, Any, Any], None] | None = None
     # ``notes(estimator, rows)`` returns what the reader of the results should know of the data, in sentences.
     notes: Callable[[Any, Any], list[str]] | None = None
+    # ``suits(rows, parameters)`` returns parameters that suit the data, by name: defaults where nothing is asked for.
+    suits: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] | None = None
     # Parameters that have another default here than the class has.
     defaults: Mapping[str, Any] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)  # parameters by the options that have another name

@@ -8,7 +8,7 @@ import click
 
 from princomp._text import count, percent, shown
 from princomp.cli.frames import FILES as FRAMES
-from princomp.cli.frames import write_frames
+from princomp.cli.frames import are_images, write_frames
 from princomp.cli.methods import Method
 from princomp.cli.options import IMAGE_SHAPE, MAX_ITER, TOL, as_images
 from princomp.cli.tables import sample_column
@@ -33,6 +33,7 @@ OUTLIERS, CELLS, CLEANED, LOW_RANK, SPARSE = TABLES = (
     "low_rank.csv",
     "sparse.csv",
 )
+ROUNDED = 1e-3  # tol for images of whole numbers: smaller ones change no pixel, and take up to twenty times as long
 NAMED = 5  # samples in a note
 
 
@@ -57,6 +58,17 @@ def clash(given: Mapping[str, Any]) -> str | None:
     if given["solver"] == "alternating" and given["n_components"] is None:
         return "--solver alternating needs the rank: give -k."
     return None
+
+
+def suits(rows: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tol for images of whole numbers: what they were rounded by is noise, of which `pcp` cannot be rid."""
+    return {"tol": ROUNDED} if parameters["robust_method"] in (None, "pcp") and _are_rounded(rows) else {}
+
+
+def _are_rounded(rows: Any) -> bool:
+    import numpy as np
+
+    return are_images(rows) and np.asarray(rows.block(0)).dtype.kind in "iu"
 
 
 # What is written
@@ -127,7 +139,9 @@ def _cells_table(rows: Any, X: "Array", fitted: "Array", residuals: "Array", bad
 def _as_data(rows: Any, values: "Array") -> dict[str, Any]:
     """Return a table of all cells, as the data are."""
     columns = sample_column(rows)
-    return columns | {f"{name} (column)" if name in columns else name: values[:, j] for j, name in enumerate(_names(rows))}
+    return columns | {
+        f"{name} (column)" if name in columns else name: values[:, j] for j, name in enumerate(_names(rows))
+    }
 
 
 def _names(rows: Any) -> list[str]:
@@ -139,7 +153,12 @@ def _names(rows: Any) -> list[str]:
 
 def notes(estimator: Any, rows: Any) -> list[str]:
     """Say how many cells are missing, which samples lie farthest out, how many cells are bad, and where to read on."""
-    return [*_missing(rows), *_far_out(estimator, rows), *_bad_cells(estimator, rows)]
+    said = [*_missing(rows), *_far_out(estimator, rows), *_bad_cells(estimator, rows)]
+    if are_images(rows):
+        said.append("Background and foreground of each image are in the folders of these names, some in strip.png.")
+    if estimator.method == "pcp" and _are_rounded(rows) and estimator.tol == ROUNDED:
+        said.append("Pixels are whole numbers, so that tol is 0.001, if not asked otherwise: --tol.")
+    return said
 
 
 def _missing(rows: Any) -> list[str]:
@@ -180,7 +199,9 @@ def _bad_cells(estimator: Any, rows: Any) -> list[str]:
         return [f"{said}."]
     most = int(per_column.argmax())
     share = percent(float(per_column[most]) / len(bad)).replace("\xa0", " ")
-    return [f"{said}, most of them in the column {shown(_names(rows)[most])} ({share} of it). See {CELLS} and {CLEANED}."]
+    return [
+        f"{said}, most of them in the column {shown(_names(rows)[most])} ({share} of it). See {CELLS} and {CLEANED}."
+    ]
 
 
 METHOD = Robust(
@@ -225,6 +246,7 @@ METHOD = Robust(
     sides=as_images,
     renamed={"robust_method": "method"},  # --method is taken
     files=(*TABLES, *FRAMES),
+    suits=suits,
     tables=tables,
     pictures=write_frames,
     notes=notes,

@@ -7,6 +7,7 @@ import numpy as np
 from princomp._typing import Array
 from princomp.estimators.robust.low_rank import Pair, decomposed, found
 from princomp.estimators.robust.problem import RobustFound, RobustProblem
+from princomp.solvers.robust.deviations import LIMIT, NORMAL
 from princomp.solvers.robust.pursuit import Cells
 
 BAD = 0.5  # the share of a row's cells beyond which all of it is bad
@@ -25,7 +26,9 @@ def solve(problem: RobustProblem) -> RobustFound:
     if some is not X:
         pair = _among_all(pair, rows, columns)
     answer = found(problem, pair, alpha)
-    bad = pair.S != 0
+    # Of data with noise, were it by rounding alone, many cells of S are not 0: those that stand out of it are bad.
+    noise = NORMAL * np.median(np.abs(X - pair.left @ pair.right)[seen])
+    bad = np.abs(pair.S) > LIMIT * noise
     return replace(
         answer,
         outliers=bad.sum(axis=1) > BAD * seen.sum(axis=1),
