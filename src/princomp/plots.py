@@ -640,31 +640,34 @@ def outlier_map(
         _check_length(what, given, len(score))
     axes = axes or _new_axes()
     beyond = (score > limits[0]) | (orthogonal > limits[1])
-    if labels is None:
-        for mine, colour, name in ((~beyond, COLOURS[0], "within both limits"), (beyond, COLOURS[3], "outliers")):
-            axes.scatter(score[mine], orthogonal[mine], s=14, color=colour, label=f"{name}: {mine.sum()}")
-    else:
-        for colour, mine, name in _by_group(labels, len(score)):
-            axes.scatter(score[mine], orthogonal[mine], s=14, color=colour, label=name)
+    kinds = [(COLOURS[0], ~beyond, "within both limits"), (COLOURS[3], beyond, "outliers")]
+    groups = [(colour, mine, f"{name}: {mine.sum()}") for colour, mine, name in kinds]
+    for colour, mine, name in groups if labels is None else _by_group(labels, len(score)):
+        axes.scatter(score[mine], orthogonal[mine], s=14, color=colour, label=name)
     axes.axvline(limits[0], color=GREY, lw=1, ls="--")
     axes.axhline(limits[1], color=GREY, lw=1, ls="--")
     axes.set(xlabel="score distance", ylabel="orthogonal distance")
-    for end, values, limit in (("x", score, limits[0]), ("y", orthogonal, limits[1])):
-        axes.set(**{f"{end}lim": (0.0, 1.06 * max(float(values.max(initial=0.0)), 1.1 * limit) or 1.0)})
-    farthest = np.maximum(score / (limits[0] or 1.0), orthogonal / (limits[1] or 1.0))
-    for i in [i for i in np.argsort(-farthest, kind="stable")[:most] if beyond[i]]:
-        left = score[i] > 0.85 * axes.get_xlim()[1]  # else the name would leave the picture
+    axes.set_xlim(0.0, 1.06 * max(float(score.max(initial=0.0)), 1.1 * limits[0]) or 1.0)
+    axes.set_ylim(0.0, 1.06 * max(float(orthogonal.max(initial=0.0)), 1.1 * limits[1]) or 1.0)
+    far = np.maximum(score / (limits[0] or 1.0), orthogonal / (limits[1] or 1.0))
+    _name_points(axes, score, orthogonal, [i for i in np.argsort(-far, kind="stable")[:most] if beyond[i]], names)
+    axes.legend()
+    return axes
+
+
+def _name_points(axes: Axes, across: Array, up: Array, chosen: Sequence[int], names: Sequence[str] | None) -> None:
+    """Write names, or numbers, beside some points: on the side where there is room."""
+    for i in chosen:
+        left = across[i] > 0.85 * axes.get_xlim()[1]
         axes.annotate(
             str(i if names is None else names[i]),
-            (score[i], orthogonal[i]),
+            (across[i], up[i]),
             xytext=(-5 if left else 5, 0),
             textcoords="offset points",
             ha="right" if left else "left",
             va="center",
             fontsize=8,
         )
-    axes.legend()
-    return axes
 
 
 def cell_map(
@@ -711,8 +714,6 @@ def cell_map(
     >>> axes.get_ylabel()
     'rows'
     """
-    from matplotlib.colors import to_rgb
-
     _check_model(model, "cell_residuals", "RobustPCA")
     residuals = np.asarray(model.cell_residuals(X))
     for what, given, length in (("features", features, residuals.shape[1]), ("names", names, len(residuals))):
@@ -721,11 +722,7 @@ def cell_map(
     found = _residual_cells(residuals, most)
     axes = axes or _new_axes()
     axes.imshow(_cell_colours(found.shades, found.missing), aspect="auto", interpolation="nearest")
-    marks = np.where(found.bad_rows > 0, 0.35 + 0.65 * found.bad_rows, 0.0)
-    sides = np.dstack([np.broadcast_to(to_rgb("black"), (len(marks), 1, 3)), marks[:, None]])
-    side = axes.inset_axes((-0.022, 0.0, 0.014, 1.0), sharey=axes)
-    side.imshow(sides, aspect="auto", interpolation="nearest", extent=(0.0, 1.0, len(marks) - 0.5, -0.5))
-    side.axis("off")
+    _mark_rows(axes, found.bad_rows)
     known = getattr(model, "feature_names_in_", None) if features is None else features
     _name_blocks(axes.xaxis, found.column_edges, known, 20 if known is None else 40)
     _name_blocks(axes.yaxis, found.row_edges, names, 25)
@@ -733,6 +730,15 @@ def cell_map(
     axes.tick_params(axis="y", pad=9, length=0)
     axes.set(ylabel="rows", xlabel="columns")
     return axes
+
+
+def _mark_rows(axes: Axes, shares: Array) -> None:
+    """Draw bars on the left of rows, black where all that a row stands for are bad."""
+    marks = np.where(shares > 0, 0.35 + 0.65 * shares, 0.0)[:, None]
+    bars = np.dstack([np.zeros((len(marks), 1, 3)), marks])
+    side = axes.inset_axes((-0.022, 0.0, 0.014, 1.0), sharey=axes)
+    side.imshow(bars, aspect="auto", interpolation="nearest", extent=(0.0, 1.0, len(marks) - 0.5, -0.5))
+    side.axis("off")
 
 
 def _name_blocks(axis: Any, edges: Array, names: Sequence[str] | None, room: int) -> None:
@@ -744,7 +750,7 @@ def _name_blocks(axis: Any, edges: Array, names: Sequence[str] | None, room: int
         step = next(size * power for size in (1, 2, 5, 10) if size * power >= step)
     chosen = np.arange(0, length, step)
     places = np.searchsorted(edges, chosen, side="right") - 1
-    axis.set_ticks(places, [str(i if names is None else names[i]) for i in chosen], fontsize=8)
+    axis.set_ticks(places, [str(i if names is None else names[int(i)]) for i in chosen], fontsize=8)
 
 
 def _cell_colours(shades: Array, missing: Array) -> Array:

@@ -88,7 +88,7 @@ def _one_option(by_method: dict[str, click.Option]) -> click.Option:
     "--components",
     type=shared.Components(tuple(word for method in methods().values() for word in method.choices)),
     help=f"How many components. {'; '.join(f'{each.name}: {each.counts}' for each in methods().values())}. "
-    f"[default: {', '.join(f'{each.name} {each.components or "by the data"}' for each in methods().values())}]",
+    f"[default: {', '.join(f'{each.name} {each.usual}' for each in methods().values())}]",
 )
 @_with_methods
 @click.option("-o", "--output", type=click.Path(), default="out", show_default=True, help="Folder for the results.")
@@ -197,7 +197,7 @@ def _run(
     place: Results, method: Method, parameters: Options, options: Options, log: Log
 ) -> tuple[dict[str, Any], list[Path], str]:
     """Read, fit, write; return (summary, files, table for people)."""
-    from princomp.estimators.description import describe, describe_scores
+    from princomp.estimators.description import describe, describe_fit_scores
 
     begin = time.perf_counter()
     rows = _read(options, log)
@@ -212,7 +212,7 @@ def _run(
         log.note(note)
     notes = [*rows.notes, *of_method]
     with reading(options["data"]):
-        scores = describe_scores(estimator, *sides)
+        scores = describe_fit_scores(estimator, *sides)
     fitted = time.perf_counter()
     found = describe(estimator)
     with log.busy("Writing the results"):

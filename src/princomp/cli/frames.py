@@ -63,8 +63,8 @@ def _split(estimator: Any, rows: Any) -> Iterator[list[Array]]:
     for i in range(len(rows.offsets) - 1):
         block = np.asarray(rows.block(i), np.float64)
         found = estimator.inverse_transform(estimator.transform(block)) if low_rank is None else low_rank[rows.rows(i)]
-        for frame, background in zip(block, np.asarray(found, np.float64), strict=True):
-            frame = np.where(np.isnan(frame), background, frame)  # noqa: PLW2901
+        found = np.asarray(found, np.float64)
+        for frame, background in zip(np.where(np.isnan(block), found, block), found, strict=True):
             parts = (frame - low, background - low, (frame - background + high - low) / 2)
             yield [
                 np.clip((part * ((2**bits - 1) / (high - low))).round(), 0, 2**bits - 1)

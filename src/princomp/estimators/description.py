@@ -200,6 +200,10 @@ class Described:
         """Return the scores of X (and y); ``values`` are those of `transform`, if they are there already."""
         return usual_scores(self, X, values)
 
+    def _describe_fit_scores(self, X: Any, y: Any) -> Scores:
+        """Return the scores of the rows of the fit, of which it may have said the rest already."""
+        return self._describe_scores(X, y, None)
+
     def _describe_cells(self, X: Any) -> Cells | None:
         """Return what the model says of the cells of X, if it says anything of single cells."""
         return None
@@ -253,6 +257,12 @@ def describe_scores(estimator: Any, X: Any, y: Any = None, values: Any = None) -
     if isinstance(estimator, Described):
         return estimator._describe_scores(X, y, values)
     return usual_scores(estimator, X, values)
+
+
+def describe_fit_scores(estimator: Any, X: Any, y: Any = None) -> Scores:
+    """Return the same of the data of the fit, as it judged them."""
+    check_is_fitted(estimator)
+    return estimator._describe_fit_scores(X, y) if isinstance(estimator, Described) else usual_scores(estimator, X)
 
 
 def describe_cells(estimator: Any, X: Any) -> Cells | None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from princomp._text import count, percent
+from princomp._typing import Array
 from princomp.data import as_rows
 from princomp.estimators.description import (
     Cells,
@@ -33,7 +34,7 @@ HIGH_RANK = 0.5  # of the smaller side of the data: a low-rank part that is not 
 def describe_robust(model: Any) -> Description:
     """Return what is said of a robust PCA."""
     found, out = usual_description(model), int(np.count_nonzero(model.outliers_))
-    facts: dict[str, Any] = {
+    facts = {
         "robust_method": model.method,
         "rank": int(model.rank_),
         "outliers": out,
@@ -46,7 +47,7 @@ def describe_robust(model: Any) -> Description:
     first = [part for part in sections if isinstance(part, Table)]
     return replace(
         found,
-        facts=found.facts | facts,
+        facts={**found.facts, **facts},
         computation=(_how(model), *found.computation),
         counts=(*found.counts, ("outliers", count(out))),
         summary=f"{found.summary} {_outliers(out, len(model.outliers_))}".strip(),
@@ -67,13 +68,22 @@ def describe_robust_scores(model: Any, X: Any, values: Any) -> Scores:
         return found
     rows = as_rows(X)
     score, orthogonal = np.asarray(model._distances(rows)).T
-    distances = Distances(score, orthogonal, float(model.score_limit_), float(model.orthogonal_limit_), MAP, MAP_TEXT)
+    distances = _map(model, score, orthogonal)
     more: dict[str, Any] = {"score_distance": score, "orthogonal_distance": orthogonal}
     extreme, apart = score > distances.score_limit, orthogonal > distances.orthogonal_limit
     if model._robust_scores():
         bad, there = np.asarray(model._count_bad_cells(rows)).T
         more["bad_cells"], apart = bad, bad > MOSTLY * there
     return replace(found, columns={**found.columns, **more, "outlier": extreme | apart}, distances=distances)
+
+
+def describe_robust_fit(model: Any, X: Any) -> Scores:
+    """Return scores with the distances that the fit found, which need not be those of new rows."""
+    return replace(usual_scores(model, X), distances=_map(model, model.score_distances_, model.orthogonal_distances_))
+
+
+def _map(model: Any, score: Array, orthogonal: Array) -> Distances:
+    return Distances(score, orthogonal, float(model.score_limit_), float(model.orthogonal_limit_), MAP, MAP_TEXT)
 
 
 def describe_robust_cells(model: Any, X: Any) -> Cells | None:
@@ -104,6 +114,6 @@ def _rank(model: Any) -> tuple[str, ...]:
     if model.method not in ("pcp", "outlier-pursuit") or model.rank_ <= max(2, HIGH_RANK * smaller):
         return ()
     return (
-        f"The low-rank part has rank {model.rank_}, of {smaller} at most: that is not low. “{model.method}” is for data "
-        "without noise; of noisy ones take “cellwise” for bad cells, “robpca” for bad rows.",
+        f"The low-rank part has rank {model.rank_}, of {smaller} at most: that is not low. “{model.method}” is for "
+        "data without noise; of noisy ones take “cellwise” for bad cells, “robpca” for bad rows.",
     )

@@ -20,7 +20,12 @@ from princomp.estimators.robust import cells
 from princomp.estimators.robust.distances import distances, orthogonal_limit, robust_distances, score_limit
 from princomp.estimators.robust.problem import RobustFound, RobustProblem, open_problem
 from princomp.estimators.robust.scores import robust_scores
-from princomp.estimators.robust_description import describe_robust, describe_robust_cells, describe_robust_scores
+from princomp.estimators.robust_description import (
+    describe_robust,
+    describe_robust_cells,
+    describe_robust_fit,
+    describe_robust_scores,
+)
 from princomp.estimators.standardise import SAFE_TOTAL, as_given, safe_unit
 from princomp.progress import Tell
 from princomp.result import State
@@ -292,6 +297,9 @@ class RobustPCA(Projection):
 
     def _describe_scores(self, X: Any, y: Any, values: Any) -> Scores:
         return describe_robust_scores(self, X, values)
+
+    def _describe_fit_scores(self, X: Any, y: Any) -> Scores:
+        return describe_robust_fit(self, X)
 
     def _describe_cells(self, X: Any) -> Cells | None:
         return describe_robust_cells(self, X)

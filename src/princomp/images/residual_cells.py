@@ -1,6 +1,7 @@
 """Cells that do not follow the components, as a map: how bad a cell is as a shade, cells put together where many."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -74,10 +75,10 @@ def _largest(size: Array, rows: Array, columns: Array) -> tuple[Array, Array]:
     """Return row and column of the largest entry of each block."""
     i = np.empty((len(rows) - 1, len(columns) - 1), int)
     j = np.empty_like(i)
-    for r, (top, bottom) in enumerate(zip(rows, rows[1:])):
+    for r, (top, bottom) in enumerate(pairwise(rows)):
         within = size[top:bottom].argmax(axis=0)  # of each column
         heights = size[top:bottom][within, np.arange(size.shape[1])]
-        for c, (left, right) in enumerate(zip(columns, columns[1:])):
+        for c, (left, right) in enumerate(pairwise(columns)):
             j[r, c] = left + heights[left:right].argmax()
             i[r, c] = top + within[j[r, c]]
     return i, j

@@ -238,7 +238,7 @@ def collect(
         sentences = tuple(shown(sentence, 1000) for sentence in said.assurance)
         certificate = Certificate(said.certificate.holds, said.open_ended, shown(said.verdict, 1000), sentences)
     names = None if sample_names is None else list(sample_names)
-    of_samples = {"scores": _scores(found, names, labels, label_name)}
+    of_samples: dict[str, Any] = {"scores": _scores(found, names, labels, label_name)}
     if found.distances is not None:
         of_samples["distances"] = _outlier_map(found.distances, names)
         if "cells" in said.sections and (cells := describe_cells(estimator, X)) is not None:

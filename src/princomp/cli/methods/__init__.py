@@ -44,6 +44,11 @@ class Method:
         return min(n if self.up_to_rows else min(n, p) for n, p in shapes)
 
     @property
+    def usual(self) -> str:
+        """How many components there are, unless asked for otherwise, in words."""
+        return "by the data" if self.components is None else str(self.components)
+
+    @property
     def counts(self) -> str:
         """What may say how many components, in words."""
         ways = ["a number", *(["a share of the variance between 0 and 1"] if self.shares else []), *self.choices]

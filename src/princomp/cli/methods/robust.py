@@ -34,6 +34,11 @@ OUTLIERS, CELLS, CLEANED, LOW_RANK, SPARSE = TABLES = (
     "sparse.csv",
 )
 ROUNDED = 1e-3  # tol for images of whole numbers: smaller ones change no pixel, and take up to twenty times as long
+MANY = 0.2  # of the cells: with more of them bad, data were not what `pcp` is for
+TOO_MANY = (
+    "That many are a sign of noise, or of columns in different units, of which pcp knows nothing: for tables take "
+    "--robust-method cellwise --scale, or robpca for whole rows."
+)
 NAMED = 5  # samples in a note
 
 
@@ -75,7 +80,7 @@ def _are_rounded(rows: Any) -> bool:
 
 
 def tables(estimator: Any, rows: Any, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return outliers.csv; of cells that are judged cells.csv and cleaned.csv, unless they are pixels; parts if asked."""
+    """Return outliers.csv; where cells are judged, and are no pixels, cells.csv and cleaned.csv; parts if asked for."""
     found = {OUTLIERS: _outliers(estimator, rows)}
     if estimator.method in BY_CELLS and rows.layout is None:
         X, fitted, residuals, bad = _cells(estimator, rows)
@@ -197,11 +202,11 @@ def _bad_cells(estimator: Any, rows: Any) -> list[str]:
     said = f"{total} of {bad.size} cells ({total / bad.size:.1%}) {'is' if total == 1 else 'are'} bad"
     if rows.layout is not None:
         return [f"{said}."]
+    many = [] if estimator.method != "pcp" or total < MANY * bad.size else [TOO_MANY]
     most = int(per_column.argmax())
     share = percent(float(per_column[most]) / len(bad)).replace("\xa0", " ")
-    return [
-        f"{said}, most of them in the column {shown(_names(rows)[most])} ({share} of it). See {CELLS} and {CLEANED}."
-    ]
+    where = f"most of them in the column {shown(_names(rows)[most])} ({share} of it)"
+    return [f"{said}, {where}. See {CELLS} and {CLEANED}.", *many]
 
 
 METHOD = Robust(
