@@ -111,7 +111,7 @@ def _how(model: Any) -> str:
 def _rank(model: Any) -> tuple[str, ...]:
     """Say if a low-rank part is not of low rank, as happens to noisy data."""
     smaller = min(model.n_samples_, model.n_features_in_)
-    if model.method not in ("pcp", "outlier-pursuit") or model.rank_ <= max(2, HIGH_RANK * smaller):
+    if model.method not in ("pcp", "outlier-pursuit") or model.rank_ < max(3, HIGH_RANK * smaller):
         return ()
     return (
         f"The low-rank part has rank {model.rank_}, of {smaller} at most: that is not low. “{model.method}” is for "

@@ -414,8 +414,9 @@ class RobustPCA(Projection):
 
     def _count_bad_cells(self, rows: Rows) -> Any:
         """Return how many cells of each row are bad, and how many there are, (n, 2)."""
-        X, _, noise = self._standardised(rows)
-        return X.in_dense_tiles().map(cells.bad_cells, self._basis(), noise, width=2, dtype=np.int64)
+        X, unit, noise = self._standardised(rows)
+        state = (self._basis(), noise, self._cell_unit() * unit)
+        return X.in_dense_tiles().map(cells.bad_cells, *state, width=2, dtype=np.int64)
 
     def impute(self, X: Any) -> Any:
         """Return X with missing cells filled by what the other cells of the row, and the components, say of them.

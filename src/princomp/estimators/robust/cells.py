@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from princomp._typing import Array
-from princomp.solvers.robust.deviations import clean_scores
+from princomp.solvers.robust.deviations import LIMIT, clean_scores
 
 
 def residuals(block: Array, rows: slice, V: Array, noise: Array | None, unit: Array) -> Array:
@@ -13,10 +13,10 @@ def residuals(block: Array, rows: slice, V: Array, noise: Array | None, unit: Ar
     return (block - clean_scores(block, V, noise).Z @ V.T) / unit
 
 
-def bad_cells(block: Array, rows: slice, V: Array, noise: Array | None) -> Array:
-    """Return how many cells of each row are bad, and how many are there, (m, 2)."""
-    there = ~np.isnan(block)
-    return np.column_stack([(there & ~clean_scores(block, V, noise).clean).sum(axis=1), there.sum(axis=1)])
+def bad_cells(block: Array, rows: slice, V: Array, noise: Array | None, unit: Array) -> Array:
+    """Return how many cells of each row have residuals beyond ``LIMIT``, and how many are there, (m, 2)."""
+    found = np.abs(residuals(block, rows, V, noise, unit))
+    return np.column_stack([(found > LIMIT).sum(axis=1), (~np.isnan(found)).sum(axis=1)])
 
 
 def refilled(
