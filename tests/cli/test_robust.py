@@ -8,6 +8,7 @@ import pytest
 
 from princomp import RobustPCA, load, read
 from princomp.cli.frames import write_frames
+from princomp.data.memory import MemoryRows
 from princomp.datasets import make_video
 from running import princomp
 
@@ -132,7 +133,7 @@ def test_new_rows_with_wild_and_empty_cells(planted, tmp_path):
     assert found["outlier"][:3] == ["false"] * 3
     assert found["outlier"][3] == "true"
     scores = np.array([found["component_1"], found["component_2"]], float).T
-    np.testing.assert_allclose(scores[:3], model.transform(truth[:3]), atol=1e-3)
+    np.testing.assert_allclose(scores[:3], model.transform(MemoryRows(truth[:3], names=tuple(COLUMNS))), atol=1e-3)
 
 
 def test_what_is_as_large_as_the_data_is_kept_if_asked_for(planted, tmp_path):
