@@ -84,16 +84,19 @@ def foreground(X, background):
 
 def animate(clip, background, path):
     """Write frame, background and foreground side by side, frame after frame."""
+    frames = [each.resize((3 * each.width, 3 * each.height), 0) for each in side_by_side(clip, background)]
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=80, loop=0, optimize=True)
+
+
+def side_by_side(clip, background, chosen=slice(None)):
+    """Frame, background and foreground as one image, of each frame that is chosen."""
     from PIL import Image
 
-    parts = (clip.X, background, foreground(clip.X, background))
+    parts = (clip.X[chosen], background[chosen], foreground(clip.X, background)[chosen])
     images = [each.reshape(-1, *clip.shape).clip(0, 255).round().astype(np.uint8) for each in parts]
-    gap = np.full((len(clip.X), clip.shape[0], 2), 255, np.uint8)
+    gap = np.full((*images[0].shape[:2], 2), 255, np.uint8)
     whole = np.concatenate([images[0], gap, images[1], gap, images[2]], axis=2)
-    frames = [
-        Image.fromarray(each).resize((each.shape[1] * 3, each.shape[0] * 3), Image.Resampling.NEAREST) for each in whole
-    ]
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=80, loop=0, optimize=True)
+    return [Image.fromarray(each) for each in whole]
 
 
 if __name__ == "__main__":

@@ -723,6 +723,7 @@ def cell_map(
     axes = axes or _new_axes()
     axes.imshow(_cell_colours(found.shades, found.missing), aspect="auto", interpolation="nearest")
     _mark_rows(axes, found.bad_rows)
+    axes.spines[:].set(visible=True, color=GREY, linewidth=0.8)
     known = getattr(model, "feature_names_in_", None) if features is None else features
     _name_blocks(axes.xaxis, found.column_edges, known, 20 if known is None else 40)
     _name_blocks(axes.yaxis, found.row_edges, names, 25)
