@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def decomposed(problem: RobustProblem, parts: Parts, alpha: float) -> Pair:
     result = problem.drive(steps, begin, scope="global", warns=False)
     left, right = low_rank(result.value)
     S = parts.split(result.value["M"], alpha / float(result.value["mu"]))[1]
-    return judged(parts, (left, right), S, dual_point(parts, result.value, alpha), alpha, result)
+    return told(judged(parts, (left, right), S, dual_point(parts, result.value, alpha), alpha, result))
 
 
 def judged(parts: Parts, L: tuple[Array, Array], S: Array, Y: Array, alpha: float, result: Result) -> Pair:
@@ -46,7 +45,8 @@ def judged(parts: Parts, L: tuple[Array, Array], S: Array, Y: Array, alpha: floa
     norms = np.linalg.norm(L[0], axis=0)
     value = {"U": L[0] / np.where(norms > 0, norms, 1.0), "values": norms, "V": L[1].T.copy()}
     objective = float(norms.sum()) + alpha * parts.penalty(S)
-    return Pair(*L, S, _told(replace(result, value=value, objective=objective), gap.residual, gap.details()))
+    certificate = replace(result.certificate, residual=gap.residual, details=gap.details())
+    return Pair(*L, S, replace(result, value=value, objective=objective, certificate=certificate))
 
 
 def _remainder(parts: Parts, L: tuple[Array, Array], bad: Array, tol: float) -> Array:
@@ -59,16 +59,16 @@ def _remainder(parts: Parts, L: tuple[Array, Array], bad: Array, tol: float) -> 
     return np.where(larger if near else bad, R, 0.0)
 
 
-def _told(result: Result, residual: float, details: dict[str, Any]) -> Result:
-    """Return the result with what was measured of its answer, and a status that says so."""
-    early = result.status
-    result = measured(result, residual, details)
-    if early.code == "converged":
-        return result
-    if result.certificate.holds:
-        return replace(result, status=Status("converged", f"Converged: {result.certificate}"))
-    warn(early, result.certificate.tol)
-    return result
+def told(pair: Pair) -> Pair:
+    """Return the pair with a status that says what was measured of it, after a warning where that is too much."""
+    early, certificate = pair.result.status, pair.result.certificate
+    result = measured(pair.result, certificate.residual, certificate.details)
+    if early.code != "converged":
+        if certificate.holds:
+            result = replace(result, status=Status("converged", f"Converged: {certificate}"))
+        else:
+            warn(early, certificate.tol)
+    return replace(pair, result=result)
 
 
 def found(problem: RobustProblem, pair: Pair, alpha: float) -> RobustFound:
@@ -87,7 +87,7 @@ def found(problem: RobustProblem, pair: Pair, alpha: float) -> RobustFound:
         total=float(variances.sum()),
         mean=mean @ pair.right,
         scale=None,
-        result=pair.result,
+        result=_in_units(pair.result, problem.unit),
         rank=rank,
         in_units={"low_rank_": pair.left @ pair.right, "sparse_": pair.S},
         more={"alpha_": alpha},
@@ -101,3 +101,15 @@ def _completed(V: Array, variances: Array, k: int) -> tuple[Array, Array]:
         return V[:, :k], variances
     others = orthonormal(np.random.default_rng(0).standard_normal((len(V), missing)), V)
     return np.hstack([V, others]), np.append(variances, np.zeros(missing))
+
+
+def _in_units(result: Result, unit: float) -> Result:
+    """Return the result in the units of the user, of which ``unit`` times as many are those of the problem."""
+    details = {**result.certificate.details}
+    details |= {name: details[name] / unit for name in ("primal", "dual")}
+    return replace(
+        result,
+        value={**result.value, "values": result.value["values"] / unit},
+        objective=result.objective / unit,
+        certificate=replace(result.certificate, details=details),
+    )

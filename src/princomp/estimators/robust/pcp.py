@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from princomp._typing import Array
+from princomp.estimators.robust.known_rank import alternated
 from princomp.estimators.robust.low_rank import Pair, decomposed, found
 from princomp.estimators.robust.problem import RobustFound, RobustProblem
 from princomp.solvers.robust.deviations import LIMIT, NORMAL
@@ -22,7 +23,11 @@ def solve(problem: RobustProblem) -> RobustFound:
     if not rows.any():
         raise ValueError("All cells of X are missing: there is nothing to fit.")
     some = X if rows.all() and columns.all() else X[np.ix_(rows, columns)]
-    pair = decomposed(problem, Cells(some), alpha)
+    pair = None
+    if problem.parameters["solver"] == "alternating":
+        pair = alternated(problem, Cells(some), alpha)
+    if pair is None:
+        pair = decomposed(problem, Cells(some), alpha)
     if some is not X:
         pair = _among_all(pair, rows, columns)
     answer = found(problem, pair, alpha)

@@ -261,7 +261,7 @@ def _norm_of_dual(
 def _norm(X: Array, V: Array, rounds: int) -> float:
     """Return about the spectral norm of X, from below: power iteration from V (p, b), and the best of what it spans."""
     for _ in range(rounds):
-        V = _orthogonal(X.T @ (X @ V))
+        V = orthogonal(X.T @ (X @ V))
     return float(np.linalg.norm(X @ V, 2))
 
 
@@ -270,9 +270,9 @@ def leading(A: Array, value: Value, above: float, *, grows: bool) -> dict[str, A
     n, p = A.shape
     side, block = min(n, p), int(value["block"])
     if side <= WHOLE or block > LARGE * side or value["exact"]:
-        U, values, V = _of_all(A, above)
+        U, values, V = of_all(A, above)
     else:
-        U, values, V = _of_some(A, _begun(value, p, block), above)
+        U, values, V = of_some(A, _begun(value, p, block), above)
     kept = int((values > above).sum())
     needed = kept + max(SPARE, round(MORE * kept))
     if kept == len(values) < side:  # there may be more
@@ -292,17 +292,17 @@ def _begun(value: Value, p: int, block: int) -> Array:
     return np.hstack([V, rng.standard_normal((p, block - V.shape[1])) / np.sqrt(p)])
 
 
-def _of_some(A: Array, V: Array, above: float) -> tuple[Array, Array, Array]:
+def of_some(A: Array, V: Array, above: float) -> tuple[Array, Array, Array]:
     """Return singular vectors and values of A within the span of A V: one pass there and back."""
-    Q = _orthogonal(A @ V)
-    U, values, V = _of_all(Q.T @ A, above)
+    Q = orthogonal(A @ V)
+    U, values, V = of_all(Q.T @ A, above)
     return Q @ U, values, V
 
 
-def _of_all(A: Array, above: float) -> tuple[Array, Array, Array]:
+def of_all(A: Array, above: float) -> tuple[Array, Array, Array]:
     """Return singular vectors and values of A, falling: by the smaller of A'A and AA' where it knows enough digits."""
     if A.shape[0] < A.shape[1]:
-        V, values, U = _of_all(A.T, above)
+        V, values, U = of_all(A.T, above)
         return U, values, V
     squares, V = np.linalg.eigh(A.T @ A)
     values, V = np.sqrt(np.maximum(squares[::-1], 0.0)), V[:, ::-1]
@@ -315,7 +315,7 @@ def _of_all(A: Array, above: float) -> tuple[Array, Array, Array]:
     return (A @ V) / values, values, V
 
 
-def _orthogonal(W: Array) -> Array:
+def orthogonal(W: Array) -> Array:
     """Return an orthonormal basis (n, b) of the columns of W: by W'W where they are nearly so."""
     norms = np.linalg.norm(W, axis=0)
     if norms.all():
