@@ -43,6 +43,8 @@ MEMORY = 0.5  # of the rows so far: what fades to 1/e; 0.2 to 1 end within 10 % 
 ROUNDING = 16.0  # times eps, of the size of a column's cells: scales below are none
 TINY = 1e-14  # of the trace, added to the diagonals of matrices that may be singular
 EMPTY = 1e-60  # scale of columns in which all is 0
+EPS = float(np.finfo(np.float64).eps)
+EXACT, ROOT = 1e-6, 1 / 16  # of errors, by the mean of such roots: what is smaller is none
 FLAT = 1e-3  # for each cell: a slope below it tells no step
 STRIDE = 1.0  # of the logarithm of a scale, in one step
 NEGLIGIBLE = 1e-3  # of the variance of the noise
@@ -83,6 +85,7 @@ class Sums(NamedTuple):
     slope: Array  # (p,) that by which it falls with the logarithm of the scale
     cells: Array  # (p,) weights of the rows that have this column
     loss: Array  # ()
+    roots: Array  # (2,) of the sizes of errors, and how many they are
     number: Array  # () of rows
 
 
@@ -135,6 +138,7 @@ def sums(block: Array, rows: slice, V: Array, noise: Array, scatter: Array) -> S
         slope.sum(axis=0),
         counts @ found.there,
         np.asarray((found.there * cell_losses(errors) * noise**2).sum()),
+        np.array([(np.abs(found.left) ** ROOT).sum(), found.there.sum()]),
         np.asarray(float(len(H))),
     )
 
@@ -223,10 +227,14 @@ def step(model: Model, past: Past, new: Sums, eps: float) -> Step:
     T[:k, :k], T[:k, k], T[k, k] = W, -W @ centre, 1.0
     found = Model(V, model.mean + change[:, k] + L @ centre, model.noise * np.exp(turn), W @ scatter @ W.T)
     found = replace(found, noise=np.maximum(found.noise, found.floor(eps)))
-    size = np.sqrt(model.total)
+    # Where most cells are fitted exactly, what is left of the others says what is small; wild ones hardly count in this.
+    little = EXACT * float((new.roots[0] / max(float(new.roots[1]), 1.0)) ** (1 / ROOT))
+    size = np.sqrt(model.total + little**2)
     off = change[:, :k] - model.V @ (model.V.T @ change[:, :k])  # within the plane, only coordinates change
-    moved = np.einsum("ja,ab,jb->", off, scatter, off) + np.sum((found.mean - model.mean) ** 2)
-    trace = max(float(np.trace(model.scatter)), float(np.trace(found.scatter)))
+    # A mean far from 0 is known no better than it can be written down.
+    away = np.maximum(np.abs(found.mean - model.mean) - 4 * EPS * np.abs(model.mean), 0.0)
+    moved = np.einsum("ja,ab,jb->", off, scatter, off) + np.sum(away**2)
+    trace = max(float(np.trace(model.scatter)), float(np.trace(found.scatter)), little**2)
     return Step(
         found,
         Past(T @ A @ T.T, T @ C @ T.T, W @ doubt @ W.T, slope, seen),
