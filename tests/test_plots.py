@@ -384,7 +384,7 @@ def robust():
 
 
 def test_an_outlier_map_has_the_distances_the_limits_and_the_names_of_the_farthest(robust, axes):
-    model, X = robust
+    model, _ = robust
     assert plots.outlier_map(model, names=[f"row {i}" for i in range(60)], most=2, axes=axes) is axes
     inside, outside = (np.asarray(points.get_offsets()) for points in axes.collections)
     both = np.column_stack([model.score_distances_, model.orthogonal_distances_])
