@@ -247,8 +247,8 @@ def test_F22_everything_corrupted(method, observe):
     assert np.isfinite(model.components_).all()
     assert orthonormality_error(model.components_) < 1e-8
     assert np.isfinite(model.transform(X)).all()
-    assert model.certificate_.holds or model.status_.code != "converged"
-    observe("F22", f"{method}, all cells +-20", model.status_.code)
+    assert model.certificate_.holds or model.result_.status.code != "converged"
+    observe("F22", f"{method}, all cells +-20", model.result_.status.code)
 
 
 # --- bad cells, bad rows, missing cells -----------------------------------------------------------
@@ -563,7 +563,7 @@ def test_shapes_and_kinds(method):
     if method in DECOMPOSING:
         assert model.low_rank_.shape == model.sparse_.shape == (n, p)
     assert str(model.certificate_)
-    assert str(model.status_)
+    assert str(model.result_.status)
 
 
 @pytest.mark.parametrize("method", PROJECTING)
@@ -859,4 +859,4 @@ def test_pcp_that_ends_early_does_not_say_that_it_is_right():
         model = RobustPCA(method="pcp", max_iter=2, random_state=0).fit(L + S)
     assert caught
     assert not model.certificate_.holds
-    assert not model.status_
+    assert not model.result_.status

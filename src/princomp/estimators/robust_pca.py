@@ -270,7 +270,7 @@ class RobustPCA(Projection):
         for name, value in found.more.items():
             setattr(self, name, value)
         self._keep_result(found.result)
-        self._keep_distances(rows, found)
+        self._keep_distances(rows, found, unit)
 
     def _forget(self) -> None:
         """Drop what a fit by another method left."""
@@ -278,8 +278,9 @@ class RobustPCA(Projection):
             if kind.optional:
                 self.__dict__.pop(name, None)
 
-    def _keep_distances(self, rows: Rows, found: RobustFound) -> None:
-        both = self._distances(rows, gather=True)
+    def _keep_distances(self, rows: Rows, found: RobustFound, unit: float) -> None:
+        known = found.distances
+        both = self._distances(rows, gather=True) if known is None else known / np.array([1.0, unit])
         self.score_limit_, self.orthogonal_limit_ = score_limit(self.n_components_), orthogonal_limit(both[:, 1])
         within = (both[:, 0] <= self.score_limit_) & (both[:, 1] <= self.orthogonal_limit_)
         self.outliers_ = ~within if found.outliers is None else found.outliers
