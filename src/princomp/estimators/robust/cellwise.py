@@ -37,7 +37,7 @@ def solve(problem: RobustProblem) -> RobustFound:
     Y = X - middle if scale is None else (X - middle) / scale
     table = Table.of(Y, known if scale is None else known / scale)
     plane = _start(problem, table)
-    posed = table.problem(plane)
+    posed = table.problem(plane, regular=True)
     result = problem.drive(partial(cellwise, posed), start(packed(*plane)), scope="local", warns=True)
     mean, V, Z = parts(result.value["point"], n, p)
     V, lengths, turn = np.linalg.svd(V, full_matrices=False)

@@ -23,6 +23,8 @@ from princomp.certificates.cellwise import CellwisePoint, CellwiseProblem, resid
 from princomp.result import State, Value
 from princomp.solvers.extrapolation import anderson, remember
 
+ROWS_STEPS = 2  # of scores, for one of directions: they cost little
+SHORTER, LONGER = 0.25, 2.0  # of the way to an extrapolated point, after one that was not lower, and one that was
 ROUNDING = 1e-14  # of the objective: a change that is no more is none
 
 
@@ -45,6 +47,7 @@ def start(point: Array) -> Value:
         "next": point,
         "points": np.zeros((0, len(point))),
         "images": np.zeros((0, len(point))),
+        "reach": np.array(1.0),
         "objective": np.array(np.inf),
         "residual": np.array(np.inf),
         "iteration": np.array(0),
@@ -65,8 +68,8 @@ def cellwise(problem: CellwiseProblem, value: Value) -> Iterator[State]:
         if lower:
             value = _accepted(value, at, packed(*following), _metric(p, V, Z))
             value |= {"objective": np.array(found.value), "residual": np.array(slope)}
-        else:  # the plain step, and nothing is remembered of what led here
-            value = {**value, "next": value["plain"], "points": value["points"][:0], "images": value["images"][:0]}
+        else:  # the plain step, and from there not as far
+            value = {**value, "next": value["plain"], "reach": value["reach"] * SHORTER}
         value = {**value, "iteration": np.array(iteration)}
         yield State(value, float(value["objective"]), float(value["residual"]), iteration)
         if (not lower and plainly) or float(value["residual"]) == 0:
@@ -92,8 +95,12 @@ def _metric(p: int, V: Array, Z: Array) -> Array:
 def _accepted(value: Value, at: Array, plain: Array, metric: Array) -> dict[str, Array]:
     points, images = remember(value["points"], at), remember(value["images"], plain)
     beyond = anderson(points, images, metric)
-    following = plain if beyond is None else beyond
-    return {**value, "point": at, "plain": plain, "next": following, "points": points, "images": images}
+    # As far as the last extrapolations were good for; on from one that was lower, farther again.
+    farther = LONGER if not np.array_equal(at, value["plain"]) else 1.0
+    reach = np.minimum(value["reach"] * farther, 1.0)
+    following = plain if beyond is None else plain + reach * (beyond - plain)
+    memory = {"points": points, "images": images, "reach": reach}
+    return {**value, "point": at, "plain": plain, "next": following, **memory}
 
 
 def step(
@@ -106,8 +113,10 @@ def step(
     ones = np.ones((len(Z), 1))
     moves, gains = weighted_steps(np.hstack([Z, ones]), found.weights.T, found.R.T)
     mean, V = mean + moves[:, -1], V + moves[:, :-1]
-    moves, _ = weighted_steps(V, found.cells, problem.remainder(mean, V, Z))
-    return mean, *orthonormal_form(V, Z + moves), gains
+    for _ in range(ROWS_STEPS):
+        R = problem.remainder(mean, V, Z)
+        Z = Z + weighted_steps(V, problem.of_cells.weights(R / problem.scales) * problem.there, R)[0]
+    return mean, *orthonormal_form(V, Z), gains
 
 
 def orthonormal_form(V: Array, Z: Array) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ among some of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,21 +23,22 @@ from princomp.certificates.cellwise import CellwiseProblem, weighted_steps
 from princomp.losses import HyperbolicTangent
 from princomp.solvers.robust.cellwise import step
 from princomp.solvers.robust.deviations import least_deviations
-from princomp.solvers.robust.univariate import NORMAL, limit, median_of
+from princomp.solvers.robust.univariate import NORMAL, length_limit, limit, median_of
 
 OF_CELLS = HyperbolicTangent(1.5, 4.0)  # as Raymaekers & Rousseeuw and the authors of cellPCA have it
-# Of rows: lengths of residuals of normal rows, over their median, are up to the first; the bend is there, but not
-# below 1.2, and the end half as far again. Rows half of whose cells are bad should not count: at 100 x 20 and 100 x 200
-# with 20 % bad cells and 20 % bad rows, ends of 2 and 2.5 let too many of them in.
-BEND, END = 1.2, 1.5
+# Of rows, lengths over their median: the bend is where 97.5 % of regular ones are within, as far as their middle half
+# tells, but not below the first of these, which good rows with bad cells reach, nor, if rows have cells enough, above
+# the second, which rows reach most of whose cells are bad. The end is half as far again. Planes are looked for with the
+# first: at 100 x 20 and 100 x 200, with 20 % of cells and 20 % of rows bad, a bend of 1.5 let too many bad rows in.
+BEND, MOST_BEND, END = 1.2, 1.8, 1.5
 FLAT = 1e-9  # of the spread of a column: what is left of cells counts as at least that
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 CELLS = 2**15  # of the rows among which planes are looked for
-WORK = 8e6  # cells looked at by the first steps, all of them: of 100 x 20, 60 sets
-SETS = (12, 60)  # of rows, at least and at most
+WORK = 5e6  # cells looked at by the first steps, all of them
+SETS = (12, 30)  # of rows, at least and at most
 MORE_ROWS = 2  # than twice the components are in a set
-FIRST_STEPS, STEPS = 5, 15
-BEST = 4  # planes that go on
+FIRST_STEPS, STEPS = 5, 12
+BEST = 3  # planes that go on
 SCORES_TOL = 1e-3  # of least absolute deviations, which weights soon make better
 
 Plane = tuple[Array, Array, Array]  # m, V, Z
@@ -93,21 +94,18 @@ class Table:
         """Return the sum of squared scales: what planes are chosen by."""
         return float((self.scales(plane) ** 2).sum())
 
-    def problem(self, plane: Plane) -> CellwiseProblem:
-        """Return the problem with the scales that a plane has."""
+    def problem(self, plane: Plane, *, regular: bool = False) -> CellwiseProblem:
+        """Return the problem with the scales that a plane has, and, if asked for, the bend that regular rows have."""
         scales = self.scales(plane)
-        free = int(np.median(self.there.sum(axis=1))) - plane[1].shape[1]
-        first = CellwiseProblem(self.X, self.there, scales, 1.0, OF_CELLS, loss_of_rows(max(free, 1)))
-        t = first.lengths(first.remainder(*plane))[first.counts > 0]
+        free = max(int(np.median(self.there.sum(axis=1))) - plane[1].shape[1], 1)
+        first = CellwiseProblem(self.X, self.there, scales, 1.0, OF_CELLS, OF_CELLS)
+        lengths = first.lengths(first.remainder(*plane))[first.counts > 0]
         least = float(np.sqrt(np.mean(self._least**2)))
-        row_scale = max(float(np.median(t)), least) if len(t) else 1.0
-        return CellwiseProblem(self.X, self.there, scales, row_scale, OF_CELLS, first.of_rows)
-
-
-def loss_of_rows(free: int) -> HyperbolicTangent:
-    """Return the loss of rows, lengths over their median, of so many degrees of freedom each."""
-    bend = max(BEND, float(np.sqrt(limit(free) / limit(free, 0.5))))
-    return HyperbolicTangent(bend, END * bend)
+        row_scale = max(float(np.median(lengths)), least) if len(lengths) else 1.0
+        bend = max(BEND, float(np.sqrt(limit(free) / limit(free, 0.5))))
+        if regular and len(lengths):
+            bend = max(bend, min(length_limit(lengths) / row_scale, MOST_BEND))
+        return replace(first, row_scale=row_scale, of_rows=HyperbolicTangent(bend, END * bend))
 
 
 def begin(table: Table, k: int, rng: np.random.Generator) -> Plane:

@@ -51,7 +51,8 @@ NEGLIGIBLE = 1e-3  # of the variance of the noise
 LEAST = 1e-12  # of the trace of a covariance: variances below it are known no better
 BEYOND = 2.0  # times the 97.5 % point of squared distances: rows beyond count for nothing in the covariance of scores
 GROWTH = 2.0  # of the residual, by extrapolation: it begins again
-PATIENCE = 40  # passes in which the residual may have come no further
+NEAR = 1e-4  # residual from which on steps are extrapolated: before, the scales go their own way
+PATIENCE = 100  # passes in which the residual may have come no further
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ class Step:
     past: Past
     plane: float  # how far fitted rows move, and
     noise: float  # how far scales of errors do, in standard deviations of the data; and
-    scatter: float  # how far the covariance of scores does, relative to its trace
+    scatter: float  # how far the covariance of scores does, relative to what variances along components are in all
 
     @property
     def residual(self) -> float:
@@ -234,13 +235,13 @@ def step(model: Model, past: Past, new: Sums, eps: float) -> Step:
     # A mean far from 0 is known no better than it can be written down.
     away = np.maximum(np.abs(found.mean - model.mean) - 4 * EPS * np.abs(model.mean), 0.0)
     moved = np.einsum("ja,ab,jb->", off, scatter, off) + np.sum(away**2)
-    trace = max(float(np.trace(model.scatter)), float(np.trace(found.scatter)), little**2)
+    explained = float(np.trace(model.scatter)) + k * float(np.mean(model.noise**2))
     return Step(
         found,
         Past(T @ A @ T.T, T @ C @ T.T, W @ doubt @ W.T, slope, seen),
         _relative(float(np.sqrt(max(moved, 0.0))), size),
         _relative(float(np.linalg.norm(found.noise - model.noise)), size),
-        _relative(float(np.linalg.norm(found.scatter - model.scatter)), trace),
+        _relative(float(np.linalg.norm(found.scatter - model.scatter)), explained + little**2),
     )
 
 
@@ -344,7 +345,7 @@ def passes(value: Value, less: Less, eps: float) -> Iterator[State]:
         since = 0 if found.residual < best / 2 else since + 1
         best = found.residual if since == 0 else best
         points, images = remember(points, _vector(model, model)), remember(images, _vector(found.model, model))
-        combined = anderson(points, images)
+        combined = anderson(points, images) if found.residual < NEAR else None
         following = found.model if combined is None else _model(combined, found.model, model, eps)
         more = {"points": points, "images": images, "best": np.array(best), "since": np.array(since)}
         answer = {f"answer_{name}": array for name, array in as_value(model).items()}
