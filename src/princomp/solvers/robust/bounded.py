@@ -16,6 +16,7 @@ that many errors may be as large as they like.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from princomp.solvers.robust.deviations import NORMAL, gram_maker, least_deviati
 WHOLE, NONE = 1.5, 4.0  # scales up to which a cell counts, and from which on it does not: 95 % as good as least squares
 BEND = 0.8622731  # of the hyperbolic tangent, at which its asymptotic variance is least for these two
 HEIGHT = WHOLE / float(np.tanh(BEND * (NONE - WHOLE)))
-CHI, HALF = 1.547644980928226, 0.5  # at this chi(e / sigma) of normal errors is half of 1 on average
+CHI = 1.547644980928226  # at this chi(e / sigma) of normal errors is half of 1 on average
 WILD = 2.0
 NEAR_TOL = 1e-2  # of least absolute deviations, which are where the iteration begins
 MOST_ROUNDS = 100  # of least squares: 8 to 15 as a rule, of which a few rows need more
@@ -60,7 +61,8 @@ def judge(X: Array, V: Array, noise: Array, prior: Array) -> Judged:
     """
     there, k, grams = ~np.isnan(X), V.shape[1], gram_maker(V)
     full = np.where(there, X, 0.0)
-    Z = least_deviations(X, V, NEAR_TOL).Z
+    alive = _above_the_noise(V, prior)
+    Z = least_deviations(X, alive, NEAR_TOL).Z @ (alive.T @ V)
     sizes = np.abs(full - Z @ V.T) / noise
     scales = np.maximum(NORMAL * middle_size(sizes, there, k) / WILD, 1.0)
     units, priors = scales[:, None] * noise, (scales**2)[:, None, None] * prior
@@ -78,6 +80,12 @@ def judge(X: Array, V: Array, noise: Array, prior: Array) -> Judged:
     weights = there * cell_weights(left / units)
     doubt = np.mean(noise**2) * (scales**2)[:, None, None] * np.linalg.inv(grams(weights) + priors)
     return Judged(Z, doubt, left, weights, there, scales)
+
+
+def _above_the_noise(V: Array, prior: Array) -> Array:
+    """Return the directions of V along which scores vary more than noise: least absolute deviations have no prior."""
+    values, E = np.linalg.eigh(prior)
+    return np.asarray(V @ E[:, values < 1.0])
 
 
 def cell_weights(errors: Array) -> Array:
@@ -98,3 +106,13 @@ def excess_and_slope(errors: Array) -> tuple[Array, Array]:
     """Return chi of errors in scales, and minus its derivative by the logarithm of the scale."""
     squares = np.minimum((errors / CHI) ** 2, 1.0)
     return squares * (3 - 3 * squares + squares**2), 6 * squares * (1 - squares) ** 2
+
+
+@cache
+def expected_excess(share: float) -> float:
+    """Return what chi is on average of normal errors of which so large a share of the variance is left: 1/2 of all."""
+    from scipy.special import gammainc
+
+    ratio, edge = share / CHI**2, CHI**2 / share / 2
+    second, fourth, sixth = (m * gammainc(j + 0.5, edge) for j, m in ((1, 1), (2, 3), (3, 15)))
+    return float(3 * ratio * second - 3 * ratio**2 * fourth + ratio**3 * sixth + 1 - gammainc(0.5, edge))

@@ -1,21 +1,25 @@
 """Online robust PCA of rows with bad cells (after Feng, Xu & Yan, NIPS 2013), with a bounded loss in place of l1.
 
-Objective: over a mean m (p,) and orthonormal V (p, k), the mean over rows x of
+Objective: a mean m (p,), orthonormal V (p, k), a covariance S (k, k) of scores and scales sigma (p,) of errors, so that
 
-    min_z sum_j (sigma_j t)^2 rho((x_j - m_j - v_j'z) / (sigma_j t)) / t^2,    j over the cells that are there,
-
-rho the bounded loss of `princomp.solvers.robust.bounded`, which has t, too; sigma (p,) the scales of the errors at the
-answer, of which k scores have taken their share: the mean of chi(e_j / sigma_j) is half of 1 - k/p.
+- scores z of a row x minimise, at a local minimum, sum_j (sigma_j t)^2 rho((x_j - m_j - v_j'z) / (sigma_j t)) / t^2
+  + mean(sigma^2) z'S^-1 z / 2, j over the cells that are there; rho, t and weights w_ij of cells are those of
+  `princomp.solvers.robust.bounded`;
+- the regression of each column on scores, by weights, lies in the plane: the sum over rows of w_ij (x_j - L_j h)^2,
+  h = (z, 1), is least, over L_j, where L = (VK, m) for some K. Scores are known up to the inverse of their weighted
+  Gram matrix, as in EM for probabilistic PCA, which this is where all weights are 1 and all sigma the same;
+- S is the covariance of scores, rows far out left out, and m their centre;
+- the mean over rows of chi(e_j / sigma_j) is that of normal errors, of whose variance scores have taken k/p.
 
 Feng, Xu & Yan have soft(x - Vz, lambda) for what is wrong with the cells of a row, which is Huber's loss once that is
 minimised over, and shrink z and V. A bounded loss leaves no bias where cells are wild, and needs a good start: the
-leading directions of the first rows, in which cells far from the median of their column are replaced by it.
+leading directions of the first rows, in which cells far from the median of their column are replaced by it. S keeps
+components that are not there from following the wild cells of a column.
 
-Of the rows so far, weighted least squares need, by column, A_j = sum_i w_ij (z_i, 1)(z_i, 1)' only, w_ij being weights
-of cells at the time: what V and m leave of the rows before them is orthogonal to these by then, so that a mini-batch
-changes v_j and m_j by A_j^-1 sum_i w_ij e_ij (z_i, 1), i over its rows. Older rows fade. With all rows in one
-mini-batch, and nothing before it, this is a step of iteratively reweighted least squares, of which `passes` takes one
-after the other, extrapolated; its fixed points are where the objective has no slope.
+Of the rows so far, weighted least squares need, by column, A_j = sum_i w_ij h_i h_i' only, w_ij being weights of cells
+at the time: what L leaves of the rows before them is orthogonal to these by then, so that a mini-batch changes L_j by
+A_j^-1 sum_i w_ij e_ij h_i, i over its rows. Older rows fade. With all rows in one mini-batch, and nothing before it,
+this is a step of iteratively reweighted least squares, of which `passes` takes one after the other, extrapolated.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from princomp._typing import Array
 from princomp.data import Centered, as_rows
 from princomp.result import State, Value
 from princomp.solvers.extrapolation import anderson, remember
-from princomp.solvers.robust.bounded import HALF, cell_losses, excess_and_slope, judge
+from princomp.solvers.robust.bounded import cell_losses, excess_and_slope, expected_excess, judge
 from princomp.solvers.robust.univariate import NORMAL, limit, mad, median
 
 Less = Callable[[Array], Centered]  # the rows less a mean
@@ -212,7 +216,7 @@ def step(model: Model, past: Past, new: Sums, eps: float) -> Step:
     if not C[k, k] > 0:  # rows of no cells, or none but wild ones
         return Step(model, Past(A, C, doubt, slope, seen), 0.0, 0.0, 0.0)
     change = np.linalg.solve(_solvable(A), new.G[:, :, None])[:, :, 0]
-    wanted = HALF * max(1 - k / p, HALF / p) * new.cells
+    wanted = expected_excess(max(1 - k / p, 0.5 / p)) * new.cells
     turn = np.clip(
         (new.chi - wanted) / np.where(slope > FLAT * new.cells, slope, np.maximum(FLAT * new.cells, FLAT)),
         -STRIDE,
@@ -228,7 +232,7 @@ def step(model: Model, past: Past, new: Sums, eps: float) -> Step:
     T[:k, :k], T[:k, k], T[k, k] = W, -W @ centre, 1.0
     found = Model(V, model.mean + change[:, k] + L @ centre, model.noise * np.exp(turn), W @ scatter @ W.T)
     found = replace(found, noise=np.maximum(found.noise, found.floor(eps)))
-    # Where most cells are fitted exactly, what is left of the others says what is small; wild ones hardly count in this.
+    # Where most cells are fitted exactly, what is left of the others says what is small; wild ones hardly count.
     little = EXACT * float((new.roots[0] / max(float(new.roots[1]), 1.0)) ** (1 / ROOT))
     size = np.sqrt(model.total + little**2)
     off = change[:, :k] - model.V @ (model.V.T @ change[:, :k])  # within the plane, only coordinates change
