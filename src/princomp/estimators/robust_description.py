@@ -52,7 +52,7 @@ def describe_robust(model: Any) -> Description:
         counts=(*found.counts, ("outliers", count(out))),
         summary=f"{found.summary} {_outliers(out, len(model.outliers_))}".strip(),
         below=_outliers(out, len(model.outliers_)),
-        notes=(*found.notes, *_rank(model)),
+        notes=(*found.notes, *_noise(model)),
         sections=(*first, "distances", "cells", "scores", *sections[len(first) :]),
     )
 
@@ -108,8 +108,13 @@ def _how(model: Any) -> str:
     return f"Method “{model.method}”{cost}."
 
 
-def _rank(model: Any) -> tuple[str, ...]:
-    """Say if a low-rank part is not of low rank, as happens to noisy data."""
+def _noise(model: Any) -> tuple[str, ...]:
+    """Say if a low-rank part is not of low rank, or a sparse one not sparse, as happens to noisy data."""
+    if model.method == "outlier-pursuit" and np.count_nonzero(model.outliers_) > MOSTLY * len(model.outliers_):
+        return (
+            "Most rows are called bad: that is a sign of noise, of which “outlier-pursuit” knows nothing, or of an alpha "
+            "that is too small. Of noisy rows take “robpca”.",
+        )
     smaller = min(model.n_samples_, model.n_features_in_)
     if model.method not in ("pcp", "outlier-pursuit") or model.rank_ < max(3, HIGH_RANK * smaller):
         return ()
