@@ -23,7 +23,7 @@ from princomp.certificates.cellwise import CellwisePoint, CellwiseProblem, resid
 from princomp.result import State, Value
 from princomp.solvers.extrapolation import anderson, remember
 
-ROWS_STEPS = 2  # of scores, for one of directions: they cost little
+ROWS_STEPS = 3  # of scores, for one of directions: they cost little, and of few columns 1 and 2 hardly converged
 SHORTER, LONGER = 0.25, 2.0  # of the way to an extrapolated point, after one that was not lower, and one that was
 ROUNDING = 1e-14  # of the objective: a change that is no more is none
 
