@@ -45,7 +45,7 @@ class Judged(NamedTuple):
     scales: Array  # (m,) of rows, 1 or more
 
 
-def judge(X: Array, V: Array, noise: Array, prior: Array) -> Judged:
+def judge(X: Array, V: Array, noise: Array, prior: Array, rounds: int = MOST_ROUNDS) -> Judged:
     """Return scores, residuals and weights of rows X (m, p), NaN missing, along V (p, k), orthonormal.
 
     Parameters
@@ -58,6 +58,8 @@ def judge(X: Array, V: Array, noise: Array, prior: Array) -> Judged:
         Scales of the columns' errors, none of them 0.
     prior : (k, k) array
         P, positive definite.
+    rounds : int
+        Of least squares, at the most.
     """
     there, k, grams = ~np.isnan(X), V.shape[1], gram_maker(V)
     full = np.where(there, X, 0.0)
@@ -67,7 +69,7 @@ def judge(X: Array, V: Array, noise: Array, prior: Array) -> Judged:
     scales = np.maximum(NORMAL * middle_size(sizes, there, k) / WILD, 1.0)
     units, priors = scales[:, None] * noise, (scales**2)[:, None, None] * prior
     settled, rest = SETTLED * np.linalg.norm(noise), np.arange(len(X))
-    for _ in range(MOST_ROUNDS):
+    for _ in range(rounds):
         left = full[rest] - Z[rest] @ V.T
         weights = there[rest] * cell_weights(left / units[rest])
         G, pull = grams(weights) + priors[rest], np.einsum("ikl,il->ik", priors[rest], Z[rest])

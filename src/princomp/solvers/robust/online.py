@@ -35,7 +35,7 @@ from princomp._typing import Array
 from princomp.data import Centered, as_rows
 from princomp.result import State, Value
 from princomp.solvers.extrapolation import anderson, remember
-from princomp.solvers.robust.bounded import cell_losses, excess_and_slope, expected_excess, judge
+from princomp.solvers.robust.bounded import MOST_ROUNDS, cell_losses, excess_and_slope, expected_excess, judge
 from princomp.solvers.robust.univariate import NORMAL, limit, mad, median
 
 Less = Callable[[Array], Centered]  # the rows less a mean
@@ -44,6 +44,7 @@ FIRST_ROWS, ROWS_EACH, FIRST_CELLS = 300, 20, 2**22  # for the start: so many, o
 FAR = 3.0  # deviations from the median, of cells that are replaced by it
 SWEEPS, ENOUGH = 10, 1e-3  # over the first rows
 MEMORY = 0.5  # of the rows so far: what fades to 1/e; 0.2 to 1 end within 10 % of each other
+ROUNDS = 10  # of least squares, for scores of rows that are looked at once
 ROUNDING = 16.0  # times eps, of the size of a column's cells: scales below are none
 TINY = 1e-14  # of the trace, added to the diagonals of matrices that may be singular
 EMPTY = 1e-60  # scale of columns in which all is 0
@@ -123,11 +124,11 @@ class Past(NamedTuple):
         return cls(new.A, new.C, new.doubt, new.slope, new.number)
 
 
-def sums(block: Array, rows: slice, V: Array, noise: Array, scatter: Array) -> Sums:
+def sums(block: Array, rows: slice, V: Array, noise: Array, scatter: Array, rounds: int = MOST_ROUNDS) -> Sums:
     """Return what rows, less the mean, add up to: a block function."""
     k = V.shape[1]
     known = _inverse(scatter, noise)
-    found = judge(block, V, noise, np.mean(noise**2) * known)
+    found = judge(block, V, noise, np.mean(noise**2) * known, rounds)
     H = np.column_stack([found.Z, np.ones(len(found.Z))])
     counts = found.there.any(axis=1) / found.scales**2
     w = found.weights * counts[:, None]
@@ -328,7 +329,8 @@ def follow(model: Model, past: Past, X: Array, batch_size: int, eps: float) -> t
     for begin in range(0, len(X), batch_size):
         batch = X[begin : begin + batch_size]
         with np.errstate(over="ignore"):
-            new = sums(batch - model.mean, slice(begin, begin + len(batch)), model.V, model.noise, model.scatter)
+            where = slice(begin, begin + len(batch))
+            new = sums(batch - model.mean, where, model.V, model.noise, model.scatter, ROUNDS)
         fade = float(np.exp(-len(batch) / (MEMORY * max(float(past.seen), 1.0))))
         found = step(model, past.times(fade), new, eps)
         model, past, loss = found.model, found.past, loss + float(new.loss)
