@@ -17,6 +17,7 @@ HEADERS = {
     "memmap.py": "peak unshared memory",
     "probabilistic.py": "times ours",
     "rank_one.py": "two bare products",
+    "robust.py": "error of L",
     "sparse_cardinality.py": "times ours",
     "sparse_dictionary.py": "times ours",
     "sparse_regression.py": "times ours",

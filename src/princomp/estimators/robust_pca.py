@@ -87,11 +87,12 @@ class RobustPCA(Projection):
         See above.
     alpha : float, optional
         What a unit of the sparse part costs, for ``"pcp"`` (by default 1 / sqrt(max(n, p))) and
-        ``"outlier-pursuit"``. The larger, the fewer cells or rows are bad.
+        ``"outlier-pursuit"`` (by default 1 / sqrt(n / 10), which bears a tenth of the rows being bad, among rows of a
+        rank well below 10). The larger, the fewer cells or rows are bad.
     solver : {"auto", "convex", "alternating"}, default "auto"
-        For ``"pcp"``. "auto" is "convex", which finds the minimum. "alternating" is faster where the rank is small,
-        known, and given as ``n_components``; its answer is verified, and where it is not the minimum, "convex" takes
-        over, with a warning.
+        For ``"pcp"``. "auto" is "convex", which finds the minimum. "alternating" takes fewer steps where the rank is
+        small, known, and given as ``n_components``; its answer is verified, and where it is not the minimum, "convex"
+        takes over, with a warning.
     coverage : float, default 0.75
         For ``"robpca"``: the share of rows, from 0.5 to 1, that are thought to be good.
     scale : bool, default False

@@ -7,9 +7,11 @@ A step is
 
     L = the k leading directions of  L + relax (X - L) on good cells, L on all others,
 
-where a cell is good if |X - L| is at most some multiple of its median over all cells: while L comes nearer on good
-cells, the bound falls by itself. A bound that falls by a given factor (Cai, Cai & Wei, JMLR 2019) fails where that is
-not the rate at which L comes nearer, as with a tenth of all cells bad and a rank of a twentieth of their side.
+where a cell is good if |X - L| is within a bound that falls, but stays between ``LEAST`` and ``MOST`` times the median
+of |X - L|. The least of these are three standard deviations of normal cells; where L comes nearer fast, it does so on
+some cells before others, which are not to be taken for bad. A bound that falls by a given factor alone (Cai, Cai & Wei,
+JMLR 2019) fails where L does not come nearer at that rate, as with a tenth of all cells bad and a rank of a twentieth
+of their side.
 
 A value holds "U" (n, k) and "B" (k, p), L = UB; "V" (p, k), orthonormal, of the rows of B; "bound", and "iteration".
 """
@@ -25,8 +27,9 @@ from princomp._typing import Array
 from princomp.result import State, Value
 from princomp.solvers.robust.pursuit import orthogonal
 
-# Tuned on L of rank .05 n and S of +-1 on 5, 10 and 20 % of cells, n = 200 and 500, seeds 0 and 1.
-TIMES = 40.0  # medians of |X - L|, within which cells are good: with 10, many that L has not yet come near are not
+# Tuned on L of rank .05 n and S of +-1, 100 times L's entries or as large as these, on 5, 10 and 20 % of cells, n = 200
+# and 500, seed 0.
+LEAST, MOST, FALL = 4.5, 400.0, 0.7
 RELAX = 1.2
 PASSES = 3  # of subspace iteration, in the first step
 SAMPLE = 2**14  # cells, whose median stands for that of all
@@ -41,7 +44,7 @@ def start(X: Array, k: int, rng: np.random.Generator) -> dict[str, Array]:
         "U": np.zeros((n, k)),
         "B": np.zeros((k, p)),
         "V": np.linalg.qr(rng.standard_normal((p, k)))[0],
-        "bound": np.array(_bound(sizes, 0.0)),
+        "bound": np.array(LEAST * float(np.nanmedian(sizes))),
         "iteration": np.array(0),
     }
 
@@ -59,7 +62,9 @@ def alternating(X: Array, value: Value, *, alpha: float) -> Iterator[State]:
             V = orthogonal(B.T)
         np.matmul(U, B, out=L)
         some = L.ravel()[sample]
-        bound = _bound(np.abs(X.ravel()[sample] - some), float(np.abs(some).max()))
+        median = float(np.nanmedian(np.abs(X.ravel()[sample] - some)))
+        rounding = ROUNDING * float(np.finfo(np.float64).eps) * float(np.abs(some).max())
+        bound = max(min(max(FALL * float(value["bound"]), LEAST * median), MOST * median), rounding)
         _, (good, bad) = _filled(X, L, bound, 0.0)
         value = {"U": U, "B": B, "V": V, "bound": np.array(bound), "iteration": value["iteration"] + 1}
         cost = float(np.linalg.norm(V.T @ B.T, "nuc")) + alpha * float(bad)
@@ -71,10 +76,6 @@ def _sample(X: Array) -> Array:
     if X.size <= SAMPLE:
         return np.arange(X.size)
     return np.random.default_rng(0).integers(X.size, size=SAMPLE)
-
-
-def _bound(sizes: Array, largest: float) -> float:
-    return max(TIMES * float(np.nanmedian(sizes)), ROUNDING * float(np.finfo(np.float64).eps) * largest)
 
 
 def _filled(X: Array, L: Array, bound: float, relax: float) -> tuple[Array, Array]:
