@@ -1,4 +1,4 @@
-"""Angles of planes found among bad cells, bad rows and missing cells: RobustPCA(method="cellwise") beside other methods.
+"""Planes found among bad cells, bad rows and missing cells, by RobustPCA(method="cellwise") and by other methods.
 
 Data: X = N(100, 2) @ N(2, p) + 0.1 N, p = 20 and 200. Bad cells are the mean of their column plus gamma standard
 deviations; bad rows are shifted by gamma sqrt(p) times the root mean square deviation, along one direction at right
@@ -37,13 +37,7 @@ BAD = {
     "20 % of rows": (0.0, 0.2),
     "20 % of both": (0.2, 0.2),
 }
-COLOURS = {
-    "cellwise": "#0072b2",
-    "PCA": "#999999",
-    "probabilistic": "#e69f00",
-    "robpca": "#009e73",
-    "pcp": "#d55e00",
-}
+COLOURS = {"cellwise": "#0072b2", "PCA": "#999999", "probabilistic": "#e69f00", "robpca": "#009e73", "pcp": "#d55e00"}
 
 
 def draw_of(n, p, cells, rows, missing, gamma, seed):
@@ -138,9 +132,9 @@ def main(arguments=None):
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--seed", type=int, default=0, help="the first of them")
-    parser.add_argument("--seeds", type=int, default=5, help="how many draws")
+    parser.add_argument("--seeds", type=int, default=3, help="how many draws")
     parser.add_argument("--stretch", type=float, default=1.0, help="factor on rows and columns")
-    parser.add_argument("--gammas", type=float, nargs="+", default=[1, 2, 3, 5, 10])
+    parser.add_argument("--gammas", type=float, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")  # of robpca, of rows that are all alike in what was filled
@@ -150,7 +144,9 @@ def main(arguments=None):
     lines = [
         f"{machine()} {options.seeds} draws, gamma = {', '.join(f'{gamma:g}' for gamma in options.gammas)}.",
         "",
-        "| columns | bad | missing | " + " | ".join(options.methods) + " | clean data, degrees | CPU seconds, cellwise |",
+        "| columns | bad | missing | "
+        + " | ".join(options.methods)
+        + " | clean data, degrees | CPU seconds, cellwise |",
         "|---:|---|---:|" + "---:|" * (len(options.methods) + 2),
     ]
     print("\n".join(lines))

@@ -5,6 +5,7 @@ open where in the plane the centre is and how axes are turned: these, and varian
 the scores of rows that count (`princomp.solvers.robust.covariance`), as ROBPCA has them.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -48,6 +49,8 @@ def solve(problem: RobustProblem) -> RobustFound:
     V, Z, mean = V @ E, (Z - centre) @ E, mean + V @ centre
     turned = signs(V)
     V, Z = V * turned, Z * turned
+    answer = {"V": V, "mean": mean, "scores": Z, "scales": posed.scales, "row_scale": np.array(posed.row_scale)}
+    result = replace(result, value=answer)
     result = measured(result, cellwise_residual(posed, mean, V, Z), {"meaning": MEANING})
     rest = float((posed.scales**2).sum()) * max(1 - V.shape[1] / p, 0.0)
     return RobustFound(

@@ -69,7 +69,7 @@ def cellwise(problem: CellwiseProblem, value: Value) -> Iterator[State]:
             value = _accepted(value, at, packed(*following), _metric(p, V, Z))
             value |= {"objective": np.array(found.value), "residual": np.array(slope)}
         else:  # the plain step, and from there not as far
-            value = {**value, "next": value["plain"], "reach": np.array(value["reach"] * SHORTER)}
+            value = {**value, "next": value["plain"], "reach": np.asarray(value["reach"] * SHORTER)}
         value = {**value, "iteration": np.array(iteration)}
         yield State(value, float(value["objective"]), float(value["residual"]), iteration)
         if (not lower and plainly) or float(value["residual"]) == 0:
@@ -97,7 +97,7 @@ def _accepted(value: Value, at: Array, plain: Array, metric: Array) -> dict[str,
     beyond = anderson(points, images, metric)
     # As far as the last extrapolations were good for; on from one that was lower, farther again.
     farther = LONGER if not np.array_equal(at, value["plain"]) else 1.0
-    reach = np.array(min(float(value["reach"]) * farther, 1.0))
+    reach = np.asarray(np.minimum(value["reach"] * farther, 1.0))
     following = plain if beyond is None else plain + reach * (beyond - plain)
     memory = {"points": points, "images": images, "reach": reach}
     return {**value, "point": at, "plain": plain, "next": following, **memory}
