@@ -230,7 +230,9 @@ class RobustPCA(Projection):
 
         Rows are taken in mini-batches of ``batch_size``, in the order in which they come, each of them once. The start
         is made of the first rows (300, or 20 for each component): as long as there are no more, they are all kept, and
-        it is made anew. Later calls, or one after `fit`, go on from what is there, older rows fading. Distances,
+        it is made anew. Later calls, or one after `fit`, go on from what is there, older rows fading: a plane that
+        turns slowly is followed, one that is another from one row to the next is not, since all its rows look bad:
+        `fit` begins anew. Distances,
         ``outliers_`` and the certificate are those of the rows of the last call. `princomp.save` keeps what is needed
         to go on.
 

@@ -84,7 +84,7 @@ def _start(problem: RobustProblem, k: int) -> dict[str, Array]:
     m = min(n, online.first_rows(p, k))
     some = statistics.take(problem.moved(None), np.sort(problem.rng.choice(n, m, replace=False)))
     model, past = online.start(some, k, _eps(problem))
-    return {**online.as_value(model), **past._asdict(), "position": np.array(0 if n > m else n)}
+    return {**online.as_value(model), **past.value(), "position": np.array(0 if n > m else n)}
 
 
 def _states(value: Value, problem: RobustProblem) -> Iterator[State]:
@@ -101,7 +101,7 @@ def _states(value: Value, problem: RobustProblem) -> Iterator[State]:
         for X in _chunks(problem, position):
             model, past, loss = online.follow(model, past, X, size, eps)
             position += len(X)
-            value = {**online.as_value(model), **past._asdict(), "position": np.array(position)}
+            value = {**online.as_value(model), **past.value(), "position": np.array(position)}
             value |= {"iteration": np.array(int(position == n))}
             yield State(value, loss, np.inf, int(position == n))
     yield from online.passes(value, partial(_less, problem), eps)
@@ -138,7 +138,7 @@ def _found(
         total=float(signal.sum() + (noise**2).sum()),
         mean=model.mean,
         scale=None,
-        result=replace(result, value={**online.as_value(model), **past._asdict(), **kept}),
+        result=replace(result, value={**online.as_value(model), **past.value(), **kept}),
         rank=int((signal > online.NEGLIGIBLE * rest + online.LEAST * signal.sum()).sum()),
         noise=noise,
         seen=int(past.seen),

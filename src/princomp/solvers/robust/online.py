@@ -103,6 +103,10 @@ class Past(NamedTuple):
     slope: Array
     seen: Array
 
+    def value(self) -> dict[str, Array]:
+        """Return it as arrays by name."""
+        return {name: np.asarray(array) for name, array in self._asdict().items()}
+
     def times(self, fade: float) -> Past:
         """Return it, counting for less."""
         return Past(fade * self.A, fade * self.C, fade * self.doubt, fade * self.slope, self.seen)
