@@ -337,7 +337,7 @@ show.distances = (name, { limits, names, farthest, ...packed }) => {
       hovertemplate: "<b>%{text}</b><br>score distance %{x:.4g}<br>orthogonal distance %{y:.4g}<extra></extra>",
     };
   }), {
-    height: narrow.matches ? 460 : 560, hovermode: "closest", dragmode: fingers ? false : "zoom",
+    height: narrow.matches ? 460 : 560, hovermode: "closest", dragmode: fingers ? false : "zoom", showlegend: true,
     legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
     xaxis: axis("Score distance", { range: [0, ends[0]], zeroline: false }),
     yaxis: axis("Orthogonal distance", { range: [0, ends[1]], zeroline: false }),
