@@ -112,8 +112,8 @@ def _noise(model: Any) -> tuple[str, ...]:
     """Say if a low-rank part is not of low rank, or a sparse one not sparse, as happens to noisy data."""
     if model.method == "outlier-pursuit" and np.count_nonzero(model.outliers_) > MOSTLY * len(model.outliers_):
         return (
-            "Most rows are called bad: that is a sign of noise, of which “outlier-pursuit” knows nothing, or of an alpha "
-            "that is too small. Of noisy rows take “robpca”.",
+            "Most rows are called bad: that is a sign of noise, of which “outlier-pursuit” knows nothing, or of an "
+            "alpha that is too small. Of noisy rows take “robpca”.",
         )
     smaller = min(model.n_samples_, model.n_features_in_)
     if model.method not in ("pcp", "outlier-pursuit") or model.rank_ < max(3, HIGH_RANK * smaller):
