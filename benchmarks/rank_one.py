@@ -101,11 +101,11 @@ class Clock:
         return float(np.median(self.bare)), [float(np.median(ratios)) for ratios in each]
 
 
-def time_princomp(X, k, seed):
+def time_princomp(X, k, seed, **more):
     """Time steps of a fit that makes as many as it may."""
     from princomp import RankOneDictionary
 
-    fit = {"nonzeros": SHARE, "refine": SWEEPS, "tol": 0, "max_iter": STEPS, "random_state": seed}
+    fit = {"nonzeros": SHARE, "refine": SWEEPS, "tol": 0, "max_iter": STEPS, "random_state": seed, **more}
     RankOneDictionary(1, **fit).fit(X[:, :500])  # imports are not the subject
     clock = Clock(X, seed)
     RankOneDictionary(k, callback=clock.state, **fit).fit(X)
@@ -128,11 +128,13 @@ def steps(n, p, k, seed, folder=None):
     """Return the section on seconds."""
     X = np.random.default_rng(seed).standard_normal((n, p), dtype=np.float32)
     rows = {"**princomp**, in memory": time_princomp(X, k, seed)}
+    rows["**princomp**, `center=True`"] = time_princomp(X, k, seed, center=True)
     with tempfile.TemporaryDirectory(dir=folder) as place:
         np.save(path := Path(place) / "X.npy", X)
         mapped = np.load(path, mmap_mode="r")
         mapped.sum()  # its pages are in memory from now on
         rows["**princomp**, memory map"] = time_princomp(mapped, k, seed)
+        rows["**princomp**, memory map, `center=True`"] = time_princomp(mapped, k, seed, center=True)
         del mapped
     rows["public algorithm"], deflation = time_signed(X, k, seed)
     lines = [

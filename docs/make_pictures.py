@@ -298,6 +298,11 @@ def write_pixels(figure, path, colours=64):
     few.save(path, optimize=True)
 
 
+def write_animation(frames, path):
+    """Write a GIF file of images."""
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=160, loop=0, optimize=True)
+
+
 def main(names):
     """Draw all, or those of these names."""
     import matplotlib
@@ -307,6 +312,7 @@ def main(names):
     import image_pictures as images
     import kernel_pictures as kernel
     import rank_one_pictures as rank_one
+    import robust_pictures as robust
     from certificate_pictures import certificate, floors
     from matplotlib import pyplot as plt
     from neuroimaging_pictures import maps
@@ -315,12 +321,13 @@ def main(names):
 
     outlines = (two_ways, descent, misleads, offsets, sparse_loadings, two_answers, contiguous)
     outlines += (certificate, floors, posterior, how_many, mixture, dictionary.wild_cells, dictionary.sparsities)
-    outlines += (rank_one.planted_pairs,)
+    outlines += (rank_one.planted_pairs, robust.outliers)
     pixels = (kernel.contours, kernel.radial_kernels, kernel.widths, kernel.swiss_roll, kernel.mosaic)
     pixels += (dictionary.atoms, dictionary.from_image, rank_one.networks, preparations)
+    pixels += (robust.video, robust.cells)
     pixels += (images.denoised, images.inpainted)
     drawings = [(draw, write_outlines, "svg") for draw in outlines] + [(draw, write_pixels, "png") for draw in pixels]
-    drawings += [(maps, partial(write_pixels, colours=200), "png")]
+    drawings += [(maps, partial(write_pixels, colours=200), "png"), (robust.clip, write_animation, "gif")]
     PICTURES.mkdir(exist_ok=True)
     with plt.rc_context(SETTINGS):
         for draw, write, kind in drawings:

@@ -131,10 +131,13 @@ METHODS |= {
 
 ROBUST = {"from_covariance": False}
 METHODS |= {
-    "robust, pcp": Method("RobustPCA", {}, {"tol": 1e-10}, allows_missing=True, ignores_offset=False, **ROBUST),
+    # The low-rank part of a column that does not vary does vary: its variance is made of what others lack.
+    "robust, pcp": Method(
+        "RobustPCA", {}, {"tol": 1e-10}, allows_missing=True, ignores_offset=False, by_feature=False, **ROBUST
+    ),
     "robust, cellwise": Method("RobustPCA", {"method": "cellwise"}, {"tol": 1e-10}, allows_missing=True, **ROBUST),
     "robust, outlier pursuit": Method(
-        "RobustPCA", {"method": "outlier-pursuit"}, {"tol": 1e-10}, ignores_offset=False, **ROBUST
+        "RobustPCA", {"method": "outlier-pursuit"}, {"tol": 1e-10}, ignores_offset=False, by_feature=False, **ROBUST
     ),
     "robust, robpca": Method("RobustPCA", {"method": "robpca"}, **ROBUST),
     "robust, spherical": Method("RobustPCA", {"method": "spherical"}, {"tol": 1e-12}, **ROBUST),

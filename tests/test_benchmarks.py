@@ -11,6 +11,7 @@ SCRIPTS = sorted(BENCHMARKS.glob("[!_]*.py"))
 HEADERS = {
     "pca.py": "captured / optimum",
     "images.py": "local-pca is above",
+    "cellwise.py": "clean data, degrees",
     "kernel.py": "captured / optimum",
     "coding.py": "times ours",
     "dictionary.py": "held-out value",
@@ -18,6 +19,7 @@ HEADERS = {
     "memmap.py": "peak unshared memory",
     "probabilistic.py": "times ours",
     "rank_one.py": "two bare products",
+    "robust.py": "error of L",
     "sparse_cardinality.py": "times ours",
     "sparse_dictionary.py": "times ours",
     "sparse_regression.py": "times ours",

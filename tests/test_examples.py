@@ -64,7 +64,17 @@ def sweeps_take_networks_apart(text):
         assert chosen >= max(half, twice) > 0.9
 
 
+def background_by_pursuit(text):
+    """Errors in levels of grey, and F1 scores of what moves."""
+    error, found = {}, {}
+    for name in ("median", "PCA", "pcp"):
+        ((error[name], found[name]),) = numbers(rf"^{name} +(\d+\.\d+) +(\d\.\d+)$", text)
+    assert error["pcp"] < 0.01 < 1 < min(error["median"], error["PCA"])
+    assert found["pcp"] > 0.95 > 0.7 > max(found["median"], found["PCA"])
+
+
 CLAIMS = {
+    "video_background.py": background_by_pursuit,
     "brain_networks.py": sweeps_take_networks_apart,
     "learned_against_fixed.py": fewer_coefficients,
     "compressed_sensing.py": learned_atoms_need_fewer_measurements,

@@ -87,7 +87,7 @@ def test_they_give_the_numbers_that_were_written_down(file):
 @each_made_file
 def test_saved_again_they_are_the_same_model(file, tmp_path):
     again = load(file)
-    save(again, tmp_path / "model.princomp")
+    save(again, tmp_path / "model.princomp", parts=True)
     twice = load(tmp_path / "model.princomp")
     assert facts(twice, data_of(file, twice)) == facts(again, data_of(file, again))
 

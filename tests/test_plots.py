@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from princomp import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, plots
+from princomp import PCA, KernelPCA, ProbabilisticPCA, ProbabilisticPCAMixture, RobustPCA, plots
 from princomp.data.layout import VoxelLayout
 from princomp.datasets import load_tobamovirus, make_circles
 from princomp.images.slices import slices
@@ -354,6 +354,111 @@ def test_atoms_of_what_has_none():
         plots.atoms(PCA(2))
     with pytest.raises(TypeError, match="KernelPCA has no components_"):
         plots.atoms(KernelPCA(2).fit(make_circles(30, random_state=0).X))
+
+
+def test_images_in_colours(axes):
+    images = np.arange(36.0).reshape(2, 18)
+    plots.image_mosaic({"a": images}, shape=(2, 3, 3), limits=(0.0, 35.0), axes=axes)
+    drawn = axes.images[0].get_array()
+    assert drawn.shape == (2, 7, 3)
+    np.testing.assert_allclose(drawn[:, :3], images[0].reshape(2, 3, 3) / 35)
+    np.testing.assert_array_equal(drawn[:, 3], 1.0)  # white between
+    with pytest.raises(ValueError, match=r"have a shape \(height, width, 3\), got shape=\(3, 3, 2\)"):
+        plots.image_mosaic({"a": images}, shape=(3, 3, 2))
+    with pytest.raises(ValueError, match="18 pixels, which is not 2 x 6"):
+        plots.image_mosaic({"a": images}, shape=(2, 2, 3))
+
+
+# Robust PCA
+
+
+@pytest.fixture(scope="module")
+def robust():
+    """A model by cells, and its rows: some cells are wild or missing, and one row has nothing but wild ones."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 9)) + 0.1 * rng.normal(size=(60, 9))
+    X[[3, 20], [5, 1]] += [9.0, -9.0]
+    X[40] += rng.choice([-8.0, 8.0], 9) * rng.uniform(1, 2, 9)
+    X[7, 2] = np.nan
+    return RobustPCA(2, method="cellwise", random_state=0).fit(X), X
+
+
+def test_an_outlier_map_has_the_distances_the_limits_and_the_names_of_the_farthest(robust, axes):
+    model, _ = robust
+    assert plots.outlier_map(model, names=[f"row {i}" for i in range(60)], most=2, axes=axes) is axes
+    inside, outside = (np.asarray(points.get_offsets()) for points in axes.collections)
+    both = np.column_stack([model.score_distances_, model.orthogonal_distances_])
+    beyond = (both > [model.score_limit_, model.orthogonal_limit_]).any(axis=1)
+    np.testing.assert_array_equal(inside, both[~beyond])
+    np.testing.assert_array_equal(outside, both[beyond])
+    upright, level = axes.lines
+    assert upright.get_xdata()[0] == model.score_limit_
+    assert level.get_ydata()[0] == model.orthogonal_limit_
+    named = [text.get_text() for text in axes.texts]
+    assert len(named) == 2
+    far = np.maximum(both[:, 0] / model.score_limit_, both[:, 1] / model.orthogonal_limit_)
+    assert named == [f"row {i}" for i in np.argsort(-far)[:2]]
+    assert (both <= [axes.get_xlim()[1], axes.get_ylim()[1]]).all()
+    assert [text.get_text().split(":")[0] for text in axes.get_legend().get_texts()] == [
+        "within both limits",
+        "outliers",
+    ]
+
+
+def test_an_outlier_map_of_other_rows_by_groups(robust, axes):
+    model, X = robust
+    plots.outlier_map(model, X[:10], labels=np.arange(10) % 2, axes=axes)
+    first, second = (np.asarray(points.get_offsets()) for points in axes.collections)
+    expected = np.column_stack([model.score_distance(X[:10]), model.orthogonal_distance(X[:10])])
+    np.testing.assert_allclose(first, expected[::2])
+    np.testing.assert_allclose(second, expected[1::2])
+
+
+def test_a_cell_map_is_white_warm_cool_or_grey(robust, axes):
+    model, X = robust
+    assert plots.cell_map(model, X, features=list("abcdefghi"), axes=axes) is axes
+    colours = np.asarray(axes.images[0].get_array())
+    residuals = model.cell_residuals(X)
+    assert colours.shape == (60, 9, 3)
+    np.testing.assert_array_equal(colours[np.abs(residuals) < 2.57], 1.0)
+    red, _, blue = colours[3, 5]
+    assert red > blue  # too high
+    red, _, blue = colours[20, 1]
+    assert blue > red
+    np.testing.assert_allclose(colours[7, 2], plots.MISSING)
+    (side,) = axes.child_axes
+    marks = np.asarray(side.images[0].get_array())[:, 0, 3]
+    assert np.flatnonzero(marks).tolist() == [40]
+    assert [text.get_text() for text in axes.get_xticklabels()] == list("abcdefghi")
+
+
+def test_a_cell_map_of_many_cells_puts_neighbours_together(axes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) @ rng.normal(size=(2, 50)) + 0.1 * rng.normal(size=(300, 50))
+    X[100:110, 20:25] += 9.0
+    model = RobustPCA(2, method="cellwise", random_state=0).fit(X)
+    plots.cell_map(model, X, most=(30, 10), axes=axes)
+    colours = np.asarray(axes.images[0].get_array())
+    assert colours.shape == (30, 10, 3)
+    red, _, blue = colours[10, 4]
+    assert red > blue + 0.2
+    assert [text.get_text() for text in axes.get_yticklabels()][:3] == ["0", "20", "40"]
+    np.testing.assert_allclose(axes.get_yticks()[:3], [0, 2, 4])
+
+
+def test_robust_pictures_of_what_has_none(robust):
+    model, X = robust
+    with pytest.raises(TypeError, match="a fitted RobustPCA, got PCA"):
+        plots.outlier_map(PCA(2).fit(np.nan_to_num(X)))
+    with pytest.raises(NotFittedError):
+        plots.cell_map(RobustPCA(2), X)
+    with pytest.raises(ValueError, match="names must have one entry per row, 60, got 2"):
+        plots.outlier_map(model, names=["a", "b"])
+    with pytest.raises(ValueError, match="features must have 9 entries, got 1"):
+        plots.cell_map(model, X, features=["a"])
+    by_rows = RobustPCA(2, method="robpca", random_state=0).fit(np.nan_to_num(X))
+    with pytest.raises(ValueError, match='Cells are not judged by method="robpca"'):
+        plots.cell_map(by_rows, np.nan_to_num(X))
 
 
 # Maps of voxels

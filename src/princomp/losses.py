@@ -17,6 +17,8 @@ import numpy as np
 
 from princomp._typing import Array
 
+DESCENT = 2.15568275  # of `HyperbolicTangent`: the argument of the tangent where the descent begins
+
 
 class Loss(Protocol):
     """What solvers ask of a loss, for a residual array of any shape."""
@@ -101,6 +103,76 @@ class Huber:
     def in_units(self, unit: float) -> Huber:
         """Return the loss that turns linear at unit * delta."""
         return Huber(unit * self.delta)
+
+
+@dataclass(frozen=True)
+class HyperbolicTangent:
+    """rho(r) = r^2 up to ``bend``, from ``end`` on a constant: a cell that is far off counts no more, however far.
+
+    Between them rho' descends as a hyperbolic tangent does (Hampel, Rousseeuw & Ronchetti, JASA 1981), by the shape
+    that Raymaekers & Rousseeuw (Technometrics 2021) have from 1.5 to 4.
+
+    Parameters
+    ----------
+    bend, end : float
+        Where the loss leaves the parabola, and where it is level, 0 < bend < end, in the units of the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp.losses import HyperbolicTangent
+    >>> HyperbolicTangent(1.5, 4.0).values(np.array([1.0, 4.0, 1e9])).round(3).tolist()
+    [1.0, 7.524, 7.524]
+    """
+
+    bend: float
+    end: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no interval."""
+        if not 0 < self.bend < self.end < np.inf:
+            raise ValueError(f"bend and end must be finite, 0 < bend < end; got {self.bend!r} and {self.end!r}.")
+
+    @property
+    def _steepness(self) -> float:
+        return DESCENT / (self.end - self.bend)
+
+    @property
+    def level(self) -> float:
+        """The largest value there is."""
+        return float(self.values(np.array(self.end)))
+
+    def value(self, residual: Array) -> float:
+        """Return the sum of rho over all entries."""
+        return float(self.values(residual).sum())
+
+    def values(self, residual: Array) -> Array:
+        """Return rho entry by entry."""
+        size = np.abs(residual)
+        rho = np.asarray(np.minimum(size, self.bend) ** 2)
+        beyond = size > self.bend
+        left = self._steepness * np.maximum(self.end - size[beyond], 0.0)
+        slope = 2 * self.bend / (np.tanh(DESCENT) * self._steepness)
+        rho[beyond] += slope * (np.log(np.cosh(DESCENT)) - np.log(np.cosh(left)))
+        return rho
+
+    def weights(self, residual: Array) -> Array:
+        """Return 1 up to ``bend``, 0 from ``end`` on, falling between them."""
+        size = np.abs(residual)
+        weights = np.ones_like(size)
+        beyond = size > self.bend
+        far = size[beyond]
+        left = self._steepness * np.maximum(self.end - far, 0.0)
+        weights[beyond] = self.bend / np.tanh(DESCENT) * np.tanh(left) / far
+        return weights
+
+    def gradient(self, residual: Array) -> Array:
+        """Return rho' entry by entry."""
+        return 2.0 * residual * self.weights(residual)
+
+    def in_units(self, unit: float) -> HyperbolicTangent:
+        """Return the loss for residuals multiplied by ``unit``, unit^2 times this one."""
+        return HyperbolicTangent(unit * self.bend, unit * self.end)
 
 
 class _Powers:

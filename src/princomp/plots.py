@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from princomp._text import percent
 from princomp._typing import Array
+from princomp.images.residual_cells import residual_cells as _residual_cells
 from princomp.images.shades import shades as _shades
 from princomp.images.slices import painted as _painted
 from princomp.images.slices import slices as _slices
@@ -28,6 +29,7 @@ COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")  # 
 GREY = "#999999"
 OUTLINE = np.linspace(0.0, 2.0 * np.pi, 65)
 IN_A_ROW = 4  # panels
+MISSING = 0.45  # grey of a missing cell
 
 
 def posterior_scores(
@@ -367,7 +369,7 @@ def kernel_contours(
 def image_mosaic(
     rows: Mapping[str, Any],
     *,
-    shape: tuple[int, int] | None = None,
+    shape: tuple[int, ...] | None = None,
     most: int = 10,
     limits: tuple[float, float] | None = None,
     cmap: str = "gray",
@@ -379,15 +381,15 @@ def image_mosaic(
     ----------
     rows : mapping from str to (n, pixels) array-like
         Images by what they are, each as a row of numbers.
-    shape : (int, int), optional
-        Height and width of an image; a square if not given.
+    shape : (height, width) or (height, width, 3), optional
+        Shape of an image, with three channels if it is coloured; a grey square if not given.
     most : int, default 10
         Images to draw of each, the first ones.
     limits : (float, float), optional
-        Numbers at the ends of the grey scale, on which all images are drawn: what lies beyond is cut off. By default
-        the least and the largest of the first images.
+        Numbers at the ends of the grey scale, or of each channel, on which all images are drawn: what lies beyond is
+        cut off. By default the least and the largest of the first images.
     cmap : str, default "gray"
-        Colours, as matplotlib names them: "gray_r" draws large numbers black.
+        Colours of grey images, as matplotlib names them: "gray_r" draws large numbers black.
     axes : matplotlib Axes, optional
         Where to draw; by default new ones.
 
@@ -411,18 +413,20 @@ def image_mosaic(
     images = {name: np.asarray(each) for name, each in rows.items()}
     if not images:
         raise ValueError("There is no image to draw: give a mapping from names to arrays, one image in each row.")
-    height, width = _image_shape(images, shape)
+    height, width, *channels = size = _mosaic_shape(images, shape)
     first = next(iter(images.values()))
     count = min(most, *(len(each) for each in images.values()))
     if count < 1:
         raise ValueError("There is no image to draw: an array has no row, or most is below 1.")
-    whole = np.full((len(images) * (height + 1) - 1, count * (width + 1) - 1), np.nan)
+    whole = np.full((len(images) * (height + 1) - 1, count * (width + 1) - 1, *channels), np.nan)
     for i, each in enumerate(images.values()):
         for j, image in enumerate(each[:count]):
             top, left = i * (height + 1), j * (width + 1)
-            whole[top : top + height, left : left + width] = image.reshape(height, width)
+            whole[top : top + height, left : left + width] = image.reshape(size)
     axes = axes or _new_axes()
     low, high = (first[:count].min(), first[:count].max()) if limits is None else limits
+    if channels:  # colours go from 0 to 1; white lines between
+        whole = np.where(np.isnan(whole), 1.0, np.clip((whole - low) / ((high - low) or 1.0), 0.0, 1.0))
     axes.imshow(whole, cmap=cmap, vmin=low, vmax=high, interpolation="nearest")
     axes.set_yticks(np.arange(len(images)) * (height + 1) + (height - 1) / 2, list(images))
     axes.tick_params(length=0)
@@ -585,6 +589,189 @@ def _minus(text: str) -> str:
     return text.replace("-", "\u2212")
 
 
+# Robust PCA
+
+
+def outlier_map(
+    model: Any,
+    X: Any = None,
+    *,
+    labels: Any = None,
+    names: Sequence[str] | None = None,
+    most: int = 5,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw how far rows lie out: along the components, and from what these span.
+
+    Beyond the upright line rows are extreme, but follow the components; above the level line they do not follow them;
+    beyond both they would turn the components of plain PCA the most (Hubert, Rousseeuw & Vanden Branden 2005).
+
+    Parameters
+    ----------
+    model : RobustPCA
+        Fitted.
+    X : (n, p) array-like, optional
+        Rows to draw; by default those of the fit.
+    labels : (n,) array-like, optional
+        Groups, each drawn in a colour of its own; by default rows beyond a limit are.
+    names : sequence of n str, optional
+        Of the rows; by default they are counted from 0, as in arrays.
+    most : int, default 5
+        Rows to name: the farthest of those that are beyond a limit.
+    axes : matplotlib Axes, optional
+        Where to draw; by default new ones.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp import RobustPCA, plots
+    >>> X = np.random.default_rng(0).normal(size=(100, 10)) * [5, 4, 1, 1, 1, 1, 1, 1, 1, 1]
+    >>> X[:7, 5] += 20.0
+    >>> axes = plots.outlier_map(RobustPCA(2, method="robpca", random_state=0).fit(X))
+    >>> axes.get_ylabel()
+    'orthogonal distance'
+    """
+    score, orthogonal, limits = _distances(model, X)
+    for what, given in (("labels", labels), ("names", names)):
+        _check_length(what, given, len(score))
+    axes = axes or _new_axes()
+    beyond = (score > limits[0]) | (orthogonal > limits[1])
+    kinds = [(COLOURS[0], ~beyond, "within both limits"), (COLOURS[3], beyond, "outliers")]
+    groups = [(colour, mine, f"{name}: {mine.sum()}") for colour, mine, name in kinds]
+    for colour, mine, name in groups if labels is None else _by_group(labels, len(score)):
+        axes.scatter(score[mine], orthogonal[mine], s=14, color=colour, label=name)
+    axes.axvline(limits[0], color=GREY, lw=1, ls="--")
+    axes.axhline(limits[1], color=GREY, lw=1, ls="--")
+    axes.set(xlabel="score distance", ylabel="orthogonal distance")
+    axes.set_xlim(0.0, 1.06 * max(float(score.max(initial=0.0)), 1.1 * limits[0]) or 1.0)
+    axes.set_ylim(0.0, 1.06 * max(float(orthogonal.max(initial=0.0)), 1.1 * limits[1]) or 1.0)
+    far = np.maximum(score / (limits[0] or 1.0), orthogonal / (limits[1] or 1.0))
+    _name_points(axes, score, orthogonal, [i for i in np.argsort(-far, kind="stable")[:most] if beyond[i]], names)
+    axes.legend()
+    return axes
+
+
+def _name_points(axes: Axes, across: Array, up: Array, chosen: Sequence[int], names: Sequence[str] | None) -> None:
+    """Write names, or numbers, beside some points: on the side where there is room."""
+    for i in chosen:
+        left = across[i] > 0.85 * axes.get_xlim()[1]
+        axes.annotate(
+            str(i if names is None else names[i]),
+            (across[i], up[i]),
+            xytext=(-5 if left else 5, 0),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            va="center",
+            fontsize=8,
+        )
+
+
+def cell_map(
+    model: Any,
+    X: Any,
+    *,
+    features: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+    most: tuple[int, int] = (120, 60),
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw which cells do not follow the components.
+
+    White cells are as the components say, up to 2.58 standard deviations, within which 99 % of good cells are; warm
+    ones are too high, cool ones too low, the darker the farther, up to ten standard deviations; grey ones are missing.
+    Rows more than half of whose cells are coloured are marked on the left.
+
+    Parameters
+    ----------
+    model : RobustPCA
+        Fitted, by a method that judges cells.
+    X : (n, p) array-like
+        Data.
+    features, names : sequences of str, optional
+        Of columns and rows; by default columns have the names of the fit, or are counted from 0, as rows are. Where
+        there is no room for all, some are named.
+    most : (int, int), default (120, 60)
+        Rows and columns to draw. Of more, neighbours are drawn as one block, the darker the more of its cells are bad.
+    axes : matplotlib Axes, optional
+        Where to draw; by default new ones.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from princomp import RobustPCA, plots
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 8)) + 0.1 * rng.normal(size=(60, 8))
+    >>> X[3, 5] += 9.0
+    >>> axes = plots.cell_map(RobustPCA(2, method="cellwise", random_state=0).fit(X), X)
+    >>> axes.get_ylabel()
+    'rows'
+    """
+    _check_model(model, "cell_residuals", "RobustPCA")
+    residuals = np.asarray(model.cell_residuals(X))
+    for what, given, length in (("features", features, residuals.shape[1]), ("names", names, len(residuals))):
+        if given is not None and len(given) != length:
+            raise ValueError(f"{what} must have {length} entries, got {len(given)}.")
+    found = _residual_cells(residuals, most)
+    axes = axes or _new_axes()
+    axes.imshow(_cell_colours(found.shades, found.missing), aspect="auto", interpolation="nearest")
+    _mark_rows(axes, found.bad_rows)
+    axes.spines[:].set(visible=True, color=GREY, linewidth=0.8)
+    known = getattr(model, "feature_names_in_", None) if features is None else features
+    _name_blocks(axes.xaxis, found.column_edges, known, 20 if known is None else 40)
+    _name_blocks(axes.yaxis, found.row_edges, names, 25)
+    axes.tick_params(axis="x", rotation=0 if known is None else 90)
+    axes.tick_params(axis="y", pad=9, length=0)
+    axes.set(ylabel="rows", xlabel="columns")
+    return axes
+
+
+def _mark_rows(axes: Axes, shares: Array) -> None:
+    """Draw bars on the left of rows, black where all that a row stands for are bad."""
+    marks = np.where(shares > 0, 0.35 + 0.65 * shares, 0.0)[:, None]
+    bars = np.dstack([np.zeros((len(marks), 1, 3)), marks])
+    side = axes.inset_axes((-0.022, 0.0, 0.014, 1.0), sharey=axes)
+    side.imshow(bars, aspect="auto", interpolation="nearest", extent=(0.0, 1.0, len(marks) - 0.5, -0.5))
+    side.axis("off")
+
+
+def _name_blocks(axis: Any, edges: Array, names: Sequence[str] | None, room: int) -> None:
+    """Write names, or numbers, beside the blocks that hold them: of some, where there is no room for all."""
+    length = int(edges[-1])
+    step = max(-(-length // room), 1)
+    if names is None and step > 1:  # round numbers
+        power = 10 ** int(math.log10(step))
+        step = next(size * power for size in (1, 2, 5, 10) if size * power >= step)
+    chosen = np.arange(0, length, step)
+    places = np.searchsorted(edges, chosen, side="right") - 1
+    axis.set_ticks(places, [str(i if names is None else names[int(i)]) for i in chosen], fontsize=8)
+
+
+def _cell_colours(shades: Array, missing: Array) -> Array:
+    """Return colours (rows, columns, 3): from white to red or blue, towards grey by the share that is missing."""
+    from matplotlib import colormaps
+
+    colours = np.asarray(colormaps["RdBu_r"](0.5 + 0.5 * shades))[..., :3]
+    colours = np.where((shades == 0)[..., None], 1.0, colours)
+    return colours * (1.0 - missing[..., None]) + MISSING * missing[..., None]
+
+
+def _distances(model: Any, X: Any) -> tuple[Array, Array, tuple[float, float]]:
+    """Return score and orthogonal distances, of the rows of the fit or of others, and their limits."""
+    _check_model(model, "score_distance", "RobustPCA")
+    limits = float(model.score_limit_), float(model.orthogonal_limit_)
+    if X is None:
+        return model.score_distances_, model.orthogonal_distances_, limits
+    return np.asarray(model.score_distance(X)), np.asarray(model.orthogonal_distance(X)), limits
+
+
 # What pictures share
 
 
@@ -646,7 +833,7 @@ def _in_kind_of(X: Any, places: Array) -> Any:
     return nw.from_dict(columns, backend=frame.implementation).to_native()
 
 
-def _image_shape(images: Mapping[str, Array], shape: tuple[int, int] | None) -> tuple[int, int]:
+def _image_shape(images: Mapping[str, Array], shape: tuple[int, ...] | None) -> tuple[int, int]:
     """Return height and width of all images; complain where they are not rows of so many numbers."""
     pixels = {each.shape[1] if each.ndim == 2 else -1 for each in images.values()}
     if len(pixels) > 1 or -1 in pixels:
@@ -659,6 +846,16 @@ def _image_shape(images: Mapping[str, Array], shape: tuple[int, int] | None) -> 
         what = "no square" if shape is None else f"not {height} x {width}"
         raise ValueError(f"Images have {number} pixels, which is {what}: give shape=(height, width).")
     return height, width
+
+
+def _mosaic_shape(images: Mapping[str, Array], shape: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Return height and width of all images, and 3 if they are coloured."""
+    if shape is None or len(shape) == 2:
+        return _image_shape(images, shape)
+    if len(shape) != 3 or shape[2] != 3:
+        raise ValueError(f"Coloured images have a shape (height, width, 3), got shape={tuple(shape)}.")
+    _image_shape(images, (shape[0], 3 * shape[1]))
+    return shape
 
 
 def _atom_shape(rows: Array, shape: tuple[int, ...] | None) -> tuple[int, ...]:

@@ -251,3 +251,23 @@ def test_a_folder_of_images_is_drawn_as_images_without_being_told(tmp_path, shap
     assert "All components as small images, side by side" in page
     assert len(page) < 3e6
     assert ("Of rows and columns of pixels, one of 2 is drawn." in page) == (len(shape) == 2 and shape[0] == 400)
+
+
+def test_transform_refuses_images_of_another_shape_with_as_many_pixels(tmp_path):
+    from PIL import Image
+
+    for folder, shape in (("frames", (4, 6)), ("others", (6, 4)), ("more", (4, 6))):
+        (tmp_path / folder).mkdir()
+        for i in range(4):
+            pixels = np.random.default_rng(i).integers(0, 256, shape).astype("u1")
+            Image.fromarray(pixels).save(tmp_path / folder / f"{i}.png")
+    assert princomp("fit", "frames", "-k", 2, "--no-report", cwd=tmp_path).returncode == 0
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["image_shape"] == [4, 6]
+    done = princomp("transform", "out/model.princomp", "others", cwd=tmp_path)
+    assert done.returncode == 3
+    said = "The model was fitted to images of 4 x 6 pixels, but these have 6 x 4."
+    assert said in " ".join(done.stderr.split())
+    assert princomp("transform", "out/model.princomp", "more", cwd=tmp_path).returncode == 0
+    for text in ("{", "[]", '{"image_shape": 3}'):  # not one of ours: nothing is known
+        (tmp_path / "out" / "summary.json").write_text(text)
+        assert princomp("transform", "out/model.princomp", "others", cwd=tmp_path).returncode == 0

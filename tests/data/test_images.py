@@ -204,10 +204,10 @@ def test_S8_what_is_no_image_is_one_sentence_that_names_it(tmp_path, observe, na
 def test_S8_image_bombs_are_refused_before_they_are_unpacked(tmp_path, observe, side):
     path = tmp_path / "x.png"
     path.write_bytes(png(side, side, data=bytes(1000)))
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(DataError, match=r"x\.png is too large: Pillow refuses more than \d+ pixels") as caught:
         read(path)
-    assert time.perf_counter() - begin < 0.2
+    assert time.process_time() - begin < 0.2
     observe("S8", f"image of {side} x {side}", str(caught.value).replace(str(path), "x.png"))
 
 

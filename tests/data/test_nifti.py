@@ -335,12 +335,12 @@ def test_S6b_a_header_that_claims_too_much_is_refused_before_anything_is_unpacke
     content = bytes(with_shape(content_of(tmp_path), *sides))
     path = tmp_path / ("x.nii.gz" if packed else "x.nii")
     path.write_bytes(gzip.compress(content) if packed else content)
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(
         DataError, match=r"has the shape 32767 x .*: expected|is cut off, or its header wrong"
     ) as caught:
         read(path)
-    assert time.perf_counter() - begin < 0.2
+    assert time.process_time() - begin < 0.2
     observe(
         "S6b", f"{path.name} that claims {' x '.join(map(str, sides))}", str(caught.value).replace(str(path), path.name)
     )

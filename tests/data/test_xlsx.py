@@ -236,10 +236,10 @@ def test_S2_S6b_hostile_workbooks_are_refused_quickly(tmp_path, observe, what):
     change, error, says = HOSTILE[what]
     path = book(tmp_path / "x.xlsx", [["a", "b"], [1, "t"], [3, "a"]])
     change(path)
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(error, match=rf"^{path}[,:]? .*{says}") as caught:
         read(path, memory_limit=2**27)
-    seconds = time.perf_counter() - begin
+    seconds = time.process_time() - begin
     assert seconds < 3
     assert "\n" not in str(caught.value)
     observe(
@@ -250,9 +250,9 @@ def test_S2_S6b_hostile_workbooks_are_refused_quickly(tmp_path, observe, what):
 def test_S6b_a_sheet_that_claims_to_be_huge_is_what_it_holds(tmp_path, observe):
     path = book(tmp_path / "x.xlsx", [["a", "b"], [1, 2], [3, 4]])
     with_parts(path, sheet1=lambda old: old.replace(b'ref="A1:B3"', b'ref="A1:XFD1048576"'))
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert whole(read(path)).tolist() == [[1, 2], [3, 4]]
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
     observe("S6b", "sheet that claims a million rows of 16384 cells", "read: 2 rows of 2")
 
 

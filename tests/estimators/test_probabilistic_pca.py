@@ -61,7 +61,7 @@ def test_tobamovirus(q, method):
 
 @pytest.mark.parametrize("q", [1, 2, 3, 4, 5])
 def test_closed_form_and_em_agree(q):
-    """To the digits below, whatever the start: the default tol leaves scores that far off for one start in a hundred."""
+    """To the digits below, from any start: the default tol leaves scores that far off for one start in a hundred."""
     X = virus()
     one, other = (ProbabilisticPCA(q, method=method, tol=1e-14).fit(X) for method in ("closed-form", "em"))
     assert other.noise_variance_ == pytest.approx(one.noise_variance_, rel=1e-6)

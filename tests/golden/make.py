@@ -175,7 +175,7 @@ def make(name):
         given = (X,)
     elif given:
         model.fit(*as_given(name, given))
-    save(model, FOLDER / f"{name}-1.princomp")
+    save(model, FOLDER / f"{name}-1.princomp", parts=True)
     data = [np.where(np.isnan(each), None, each.astype(object)).tolist() for each in given]
     expected = {"data": data, **facts(model, as_given(name, given))}
     text = json.dumps(expected, ensure_ascii=False, allow_nan=False)

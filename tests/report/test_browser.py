@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from princomp import PCA, DictionaryLearning, KernelPCA, ProbabilisticPCAMixture, SparseCCA, report
+from princomp import PCA, DictionaryLearning, KernelPCA, ProbabilisticPCAMixture, RobustPCA, SparseCCA, report
 from princomp.report.collect import shown
 
 pytestmark = pytest.mark.needs("jinja2", "playwright", "chromium")
@@ -448,3 +448,51 @@ def test_atoms_are_drawn_small_and_the_chosen_one_large(visit, tmp_path, shape):
     assert page.evaluate(title) == first
     assert page.locator("#objective .scatterlayer .trace").count() == 1
     assert overflow(visit(path, width=360, scheme="dark")) <= 0
+
+
+# --- robust PCA: rows that lie out, cells that are not as expected --------------------------------------
+
+
+@pytest.fixture(scope="module")
+def robust(tmp_path_factory):
+    """A report on 60 samples, of which some cells are wild, one is missing, and sample 40 has nothing else."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 9)) + 0.1 * rng.normal(size=(60, 9))
+    X[3, 5] += 9.0
+    X[40] += rng.choice([-8.0, 8.0], 9) * rng.uniform(1, 2, 9)
+    X[7, 2] = np.nan
+    path = tmp_path_factory.mktemp("robust") / "report.html"
+    names = [f"sample-{i}" for i in range(60)]
+    return report.write(RobustPCA(2, method="cellwise", random_state=0).fit(X), X, path, sample_names=names)
+
+
+def test_the_outlier_map_draws_all_samples_and_names_the_farthest(visit, robust):
+    page = visit(robust)
+    assert page.locator("#distances .scatterlayer .point").count() == 60
+    assert page.locator("#distances .shapelayer path").count() == 2
+    named = page.locator("#distances .annotation").all_text_contents()
+    assert 1 <= len(named) <= 5
+    assert "sample-40" in named
+    assert "within both lines" in page.locator("#distances .legend").text_content()
+    assert "sample-" in hover(page, "#distances", ".point")
+
+
+def test_the_cell_map_has_a_place_for_each_cell(visit, robust):
+    page = visit(robust)
+    shades, missing, marks = page.evaluate("document.getElementById('cells').data.map(trace => trace.z)")
+    assert np.shape(shades) == (60, 9)
+    assert shades[3][5] > 0.8
+    assert np.count_nonzero(np.array(shades)[:3]) <= 2
+    assert missing[7][2] == 1
+    assert sum(cell is not None for row in missing for cell in row) == 1
+    assert [i for i, (mark,) in enumerate(marks) if mark] == [40]
+    texts = page.evaluate("document.getElementById('cells').data[0].text")
+    assert texts[3][5].startswith("<b>sample-3</b><br>x5: +")
+    assert texts[7][2] == "<b>sample-7</b><br>x2: missing"
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (400, "light")])
+def test_maps_of_robust_pca_fit_on_any_screen(visit, robust, width, scheme):
+    page = visit(robust, width=width, scheme=scheme)
+    assert page.locator(f"#cells {PLOTS}").count() == 1
+    assert overflow(page) <= 0

@@ -18,12 +18,23 @@ from sklearn.decomposition import FastICA, KernelPCA, TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from helpers import data_with_spectrum, shards
-from princomp import PCA, DictionaryLearning, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, certificates, report
+from princomp import (
+    PCA,
+    DictionaryLearning,
+    ProbabilisticPCA,
+    ProbabilisticPCAMixture,
+    RobustPCA,
+    SparseCCA,
+    certificates,
+    report,
+)
 from princomp.data import as_rows
 from princomp.estimators.probabilistic_pca import likelihood_in_words
 from princomp.report.collect import (
     ATOMS,
     CATEGORIES,
+    CELL_COLUMNS,
+    CELL_ROWS,
     COMPONENTS,
     FEATURES,
     NUMBERS,
@@ -796,3 +807,54 @@ def test_learning_that_ends_by_design_is_no_fault_and_no_certificate(dictionary)
     assert collect(stopped, X).certificate.verdict.startswith("Not certified")
     done = DictionaryLearning(20, nonzeros=3, max_iter=1, tol=10.0, random_state=0).fit(X)
     assert '<details class="certificate good"' in render(collect(done, X))
+
+
+# --- robust PCA ---------------------------------------------------------------------------------------
+
+
+def test_the_outlier_map_has_the_distances():
+    X = normal()
+    X[:6, 4] += 20.0
+    model = RobustPCA(2, method="robpca", random_state=0).fit(X)
+    page = page_of(model, X)
+    found = page.sections["distances"]
+    np.testing.assert_allclose(unpack(found["score"]), model.score_distances_, rtol=1e-6)
+    np.testing.assert_allclose(unpack(found["orthogonal"]), model.orthogonal_distances_, rtol=1e-6)
+    assert found["limits"] == [model.score_limit_, model.orthogonal_limit_]
+    assert set(found["farthest"]) <= set(np.flatnonzero(model.outliers_).tolist())
+    assert len(found["farthest"]) == 5
+    assert "cells" not in page.sections  # which this method does not judge
+    assert f"{model.outliers_.sum()} of 60 samples" in " ".join(page.texts)
+
+
+def test_of_very_many_samples_the_farthest_are_drawn():
+    X = normal(POINTS + 500)
+    X[700] += 100.0
+    model = RobustPCA(2, method="spherical").fit(X)
+    page = page_of(model, X)
+    numbers = unpack(page.sections["distances"]["numbers"])
+    assert len(numbers) == POINTS
+    assert 700 in numbers
+    assert (np.diff(numbers.astype(int)) > 0).all()
+    assert "that lie farthest out are drawn" in " ".join(page.texts)
+
+
+def test_scores_that_are_there_already_come_without_a_map():
+    X = normal()
+    model = RobustPCA(2, method="robpca", random_state=0).fit(X)
+    assert "distances" not in page_of(model, None, scores=model.transform(X)).sections
+
+
+def test_a_cell_map_has_a_bounded_size():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2 * CELL_ROWS + 7, 2)) @ rng.normal(size=(2, CELL_COLUMNS + 30))
+    X += 0.1 * rng.normal(size=X.shape)
+    X[31, 17] = 1000.0
+    model = RobustPCA(2, method="spherical", scores="robust").fit(X)
+    page = page_of(model, X, sample_names=[f"<{i}>" for i in range(len(X))])
+    found = page.sections["cells"]
+    assert found["shape"] == [CELL_ROWS, CELL_COLUMNS]
+    worst, row, column = (unpack(found[name]) for name in ("worst", "row", "column"))
+    place = np.argmax(np.abs(worst))
+    assert (row[place], column[place]) == (31, 17)
+    assert "stands for neighbours" in " ".join(page.texts)

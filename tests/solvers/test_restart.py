@@ -20,6 +20,7 @@ from princomp.result import State
 from princomp.solvers import amanpg, constrained, dictionary_start, krylov, one_shot, optimize, regression, scatter
 from princomp.solvers.dictionary import dictionary
 from princomp.solvers.dictionary_blocks import Terms
+from princomp.solvers.robust import alternating, pursuit
 
 SHORT = 25  # states per run
 FEW = 8  # of solvers whose states are many steps
@@ -83,6 +84,22 @@ def canonical_run():
     return lambda: partial(amanpg.alternate, smooth, sides=tuple(sides), gamma=0.5), amanpg.start(A, B)
 
 
+def pursuit_run(missing=0.0, rows=False):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 4)) @ rng.normal(size=(4, 80))
+    X += 10 * (rng.random(X.shape) < 0.05)
+    X[rng.random(X.shape) < missing] = np.nan
+    parts = pursuit.Rows(X) if rows else pursuit.Cells(X)
+    return lambda: partial(pursuit.pursuit, parts, alpha=0.5 if rows else 0.1, tol=1e-9), pursuit.start(parts, 3)
+
+
+def alternating_run():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 50)) + 10 * (rng.random((60, 50)) < 0.05)
+    X[3, 4] = np.nan
+    return lambda: partial(alternating.alternating, X, alpha=0.1), alternating.start(X, 3, rng)
+
+
 RUNS = {
     "krylov": lambda: krylov_run(300, 100, np.linspace(3, 2, 100), 4),
     "krylov, space exhausted": lambda: krylov_run(300, 30, np.linspace(3, 2, 30), 4),
@@ -110,6 +127,10 @@ RUNS = {
     "constrained, projection": lambda: constrained_run("projection"),
     "constrained, generalised": lambda: constrained_run("generalised"),
     "A-ManPG, both sides penalised": lambda: canonical_run(),
+    "pursuit of cells": lambda: pursuit_run(),
+    "pursuit of cells, some missing": lambda: pursuit_run(0.1),
+    "pursuit of rows": lambda: pursuit_run(rows=True),
+    "alternating projections": lambda: alternating_run(),
 }
 
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from princomp.data import as_rows, statistics
+from princomp.data import Centered, as_rows, statistics
 from princomp.solvers import scatter
 from princomp.solvers.deflation import deflated
 from princomp.solvers.scatter import Data, Factored, Matrix, Passes
+from storages import STORAGES
 
 
 def centred(n, p, seed=0):
@@ -107,3 +108,39 @@ def test_a_copy_is_made_only_where_it_may_be(monkeypatch):
     assert isinstance(scatter.of_rows(statistics.moments(rows).centered(rows)), Passes)
     sparse = as_rows(sp.csr_array(X))
     assert isinstance(scatter.of_rows(statistics.moments(sparse).centered(sparse)), Passes)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("starts", [1, 3])
+@pytest.mark.parametrize("scaled", ["not", "usual units", "extreme units"])
+@pytest.mark.parametrize("storage", ["array", "fortran", "memmap", "shards", "csr"])
+def test_images_of_data_that_are_centred_and_scaled_on_the_way(storage, scaled, starts, dtype, tmp_path, monkeypatch):
+    """Beside sums in long double of the numbers as stored; tiles end within blocks, blocks of many rows are cut."""
+    monkeypatch.setattr(statistics, "FUSED_BYTES", 8 * 30 * 16)
+    monkeypatch.setattr(statistics, "GRAM_ROWS", 50)
+    rng, (n, p) = np.random.default_rng(0), (120, 30)
+    sizes = np.geomspace(*{"not": (1, 1), "usual units": (1e-4, 1e4), "extreme units": (1e-18, 1e18)}[scaled], p)
+    X = ((rng.standard_normal((n, p)) + 300 * rng.uniform(-1, 1, p)) * sizes).astype(dtype)
+    rows = as_rows(STORAGES[storage](X, tmp_path))
+    mean, factor = X.mean(axis=0, dtype=np.float64), None if scaled == "not" else 1 / sizes
+    Z, other = rng.standard_normal((2, p, starts))
+    exact = (X.astype(np.longdouble) - mean) * (1 if factor is None else factor)
+    single = dtype == np.float32 and storage != "csr"
+    of = Centered(rows, mean, factor, dense_tiles=storage == "csr", single=single)
+    for each in (of, of.in_single() if single else of):
+        images, squares = Passes(each).images(Z, other)
+        assert images.dtype == squares.dtype == np.float64
+        tol = (1e-6 if single else 1e-14) * float(np.linalg.norm(exact) ** 2)
+        np.testing.assert_allclose(images, (exact.T @ (exact @ Z)).astype(float), rtol=0, atol=tol)
+        sums = [((exact @ V) ** 2).sum(axis=0).astype(float) for V in (Z, other)]
+        np.testing.assert_allclose(squares, sums, rtol=1e-5 if single else 1e-13)
+
+
+@pytest.mark.parametrize("factor", [None, 2.0])
+def test_what_is_in_single_precision_row_by_row_is_not_copied(factor):
+    X = np.random.default_rng(0).standard_normal((40, 7)).astype(np.float32)
+    factors = None if factor is None else np.full(7, factor)
+    kept, _ = as_rows(X).in_single(None, factors)
+    assert np.shares_memory(kept.block(0), X) == (factor is None)
+    turned, _ = as_rows(np.asfortranarray(X)).in_single(None, factors)
+    assert turned.block(0).flags.c_contiguous

@@ -91,7 +91,10 @@ def dual(X: Array, M: Array, bound: float, mu: float, out: Array) -> None:
 
 
 def move(X: Array, L: Array, M: Array, before: float, ratio: float, relax: float, bound: float) -> tuple[Array, Array]:
-    """Return the next M and sums over observed cells: |X - L - S|^2, |X - L|, <X, Z>, |S - S before|^2, |S|^2, |Z|^2."""
+    """Return the next M and sums over observed cells.
+
+    They are |X - L - S|^2, |X - L|, <X, Z>, |S - S before|^2, |S|^2, |Z|^2.
+    """
     out, sums = np.empty_like(M), np.zeros(6)
     for begin in range(0, len(X), ROWS):
         rows = slice(begin, begin + ROWS)

@@ -63,7 +63,7 @@ def pursuit_gap(X: Array, L: tuple[Array, Array], S: Array, Y: Array, *, alpha: 
     # An infinite or missing number in Y proves nothing at all.
     excess = max(1.0, float(largest) / alpha * (1 + 4 * EPS), norm_bound(Y)) if np.isfinite(largest) else np.inf
     dual = float(np.vdot(X, Y)) / excess if np.isfinite(excess) else 0.0
-    return Gap(nuclear + alpha * float(penalty), dual, excess, float(np.linalg.norm(R)) / (size or 1.0))
+    return Gap(float(nuclear + alpha * penalty), dual, excess, float(np.linalg.norm(R)) / (size or 1.0))
 
 
 def _triangle(left: Array) -> Array:

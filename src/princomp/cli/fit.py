@@ -21,9 +21,10 @@ from princomp._version import __version__
 from princomp.cli import options as shared
 from princomp.cli.exits import NOT_CONVERGED, USAGE, Failure, reading
 from princomp.cli.folder import Results, results
+from princomp.cli.frames import are_images
 from princomp.cli.interrupts import held_back
 from princomp.cli.maps import FILES as MAPS
-from princomp.cli.maps import are_volumes, check_several, mean_image, write_maps
+from princomp.cli.maps import are_volumes, check_several, image_shape, mean_image, write_maps
 from princomp.cli.methods import Method, methods
 from princomp.cli.show import Log, component_table, tell
 from princomp.cli.tables import sample_column, write_table
@@ -45,6 +46,7 @@ FILES = [
     *dict.fromkeys(name for method in methods().values() for name in method.files),
 ]
 Options = dict[str, Any]  # by name
+USUAL = 10  # components, where a method chooses their number by itself
 COLOURS = 12  # a text column with more values than this colours nothing
 EXTRAS = {"pyarrow": "io", "jinja2": "report", "matplotlib": "plot"}
 
@@ -86,7 +88,7 @@ def _one_option(by_method: dict[str, click.Option]) -> click.Option:
     "--components",
     type=shared.Components(tuple(word for method in methods().values() for word in method.choices)),
     help=f"How many components. {'; '.join(f'{each.name}: {each.counts}' for each in methods().values())}. "
-    f"[default: {', '.join(f'{each.name} {each.components}' for each in methods().values())}]",
+    f"[default: {', '.join(f'{each.name} {each.usual}' for each in methods().values())}]",
 )
 @_with_methods
 @click.option("-o", "--output", type=click.Path(), default="out", show_default=True, help="Folder for the results.")
@@ -195,35 +197,38 @@ def _run(
     place: Results, method: Method, parameters: Options, options: Options, log: Log
 ) -> tuple[dict[str, Any], list[Path], str]:
     """Read, fit, write; return (summary, files, table for people)."""
-    from princomp.estimators.description import describe, describe_scores
+    from princomp.estimators.description import describe, describe_fit_scores
 
     begin = time.perf_counter()
     rows = _read(options, log)
-    if are_volumes(rows):
+    if are_volumes(rows) or (method.pictures and are_images(rows)):
         require_extras("matplotlib")
     with reading(options["data"]):
         sides = (rows,) if method.sides is None else method.sides(rows, options)
     read_in = time.perf_counter()
     estimator = _fitted(sides, method, parameters, options, log)
-    of_method = method.notes(rows) if method.notes else []
+    of_method = method.notes(estimator, rows) if method.notes else []
     for note in of_method:
         log.note(note)
     notes = [*rows.notes, *of_method]
     with reading(options["data"]):
-        scores = describe_scores(estimator, *sides)
+        scores = describe_fit_scores(estimator, *sides)
     fitted = time.perf_counter()
     found = describe(estimator)
     with log.busy("Writing the results"):
         _write(place, rows, estimator, found, scores, notes, options)
         if options["h5ad"] and options["data"].lower().endswith(".h5ad"):
             notes += _write_h5ad(place, sides[0], estimator, scores, options["data"], log)
-        for name, columns in (method.tables(estimator, rows) if method.tables else {}).items():
+        for name, columns in (method.tables(estimator, rows, options) if method.tables else {}).items():
             with place.path(name).open("wb") as file:
                 write_table(file, columns, raw=options["raw_csv"])
+        if method.pictures:
+            method.pictures(place, estimator, rows)
     seconds = {"read": read_in - begin, "fit": fitted - read_in, "write": time.perf_counter() - fitted}
     summary = {
         **summarise(found, method.name),
         "data": printable(options["data"]),
+        **image_shape(rows),
         "notes": [printable(note) for note in notes],
         "seconds": {step: round(value, 3) for step, value in seconds.items()},
         "files": place.digests(),
@@ -238,11 +243,14 @@ def _fitted(sides: tuple[Any, ...], method: Method, parameters: Options, options
     from princomp.estimators.description import describe
 
     k, most = parameters["n_components"], method.most(*(side.shape for side in sides))
-    if k is None:
+    if k is None and method.components is not None:
         parameters = parameters | {"n_components": min(method.components, most)}
     elif method.at_most_rank and isinstance(k, int) and k > most:
         size = " and ".join([f"{sides[0].shape[0]} rows", *(f"{side.shape[1]} features" for side in sides)])
         raise Failure(f"-k {k} is more than {size} have: at most {most}.", USAGE)
+    if method.suits:
+        better = method.suits(sides[0], parameters)
+        parameters = parameters | {name: value for name, value in better.items() if parameters[name] is None}
     estimator = method.make(parameters)
     estimator.verbose = 0 if options["quiet"] else 1
     with reading(options["data"]), warnings.catch_warnings(record=True) as caught, log.busy("Fitting"):
@@ -280,7 +288,7 @@ def _write(
     """Write all files but the summary."""
     from princomp import report, save
 
-    save(estimator, place.path("model.princomp"))
+    save(estimator, place.path("model.princomp"), parts=bool(options["parts"]))
     if found.loadings:
         with place.path(found.loadings_file).open("wb") as file:
             write_table(file, found.loadings, raw=options["raw_csv"])
@@ -348,7 +356,7 @@ def _dry_run(rows: Any, method: Method, parameters: Options, *, as_json: bool) -
 
     n, p = rows.shape
     k = parameters["n_components"]
-    k = min(method.most(rows.shape), k if isinstance(k, int) else method.components)
+    k = min(method.most(rows.shape), k if isinstance(k, int) else method.components or USUAL)
     small = min(n, p)
     plan = {
         "rows": n,

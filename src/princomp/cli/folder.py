@@ -1,6 +1,7 @@
 """A folder of results that appear together, when all are complete."""
 
 import hashlib
+import json
 import os
 import secrets
 import shutil
@@ -23,8 +24,9 @@ class Results:
         return self._staging / name
 
     def digests(self) -> dict[str, str]:
-        """Return the SHA-256 of each file written so far, by name."""
-        return {path.name: _digest(path) for path in sorted(self._staging.iterdir())}
+        """Return the SHA-256 of each file written so far, by name, those in folders too."""
+        files = sorted(path for path in self._staging.rglob("*") if path.is_file())
+        return {path.relative_to(self._staging).as_posix(): _digest(path) for path in files}
 
     def publish(self) -> list[Path]:
         """Move all files to the folder, under a lock: of two runs at once, one comes first, whole."""
@@ -84,14 +86,30 @@ def results(folder: Path, names: list[str], *, force: bool) -> Iterator[Results]
 
 
 def refuse_to_overwrite(folder: Path, names: list[str], *, force: bool) -> None:
-    """Raise `Failure` if the folder holds one of these files."""
+    """Raise `Failure` if the folder holds one of these files, or, forced or not, folders with files of others."""
     there = [name for name in names if os.path.lexists(folder / name)]
+    for name in there:
+        if (folder / name).is_dir() and (others := _not_ours(folder, name)):
+            raise Failure(
+                f"{printable(folder / name)} holds what princomp did not write ({listed(others)}). Move it, or give "
+                "another folder with -o.",
+                OUTPUT,
+            )
     if there and not force:
         raise Failure(
             f"{printable(folder)} holds results already ({listed(there)}). Replace them with --force, "
             "or give another folder with -o.",
             OUTPUT,
         )
+
+
+def _not_ours(folder: Path, name: str) -> list[str]:
+    """Return what there is in a folder of results that the summary beside it does not list."""
+    try:
+        ours = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["files"]
+    except (OSError, ValueError, LookupError, TypeError):  # none, or not one of ours
+        ours = {}
+    return sorted(path.name for path in (folder / name).iterdir() if f"{name}/{path.name}" not in ours)
 
 
 @contextmanager

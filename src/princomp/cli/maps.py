@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from princomp.estimators.description import Description, Side
 
 MASK, MAPS, PICTURE = FILES = ("mask.nii.gz", "maps.nii.gz", "maps.png")
+LARGEST_SUMMARY = 2**24  # bytes that are read of one
 DRAWN = 20  # of more components, the first ones
 
 
@@ -89,6 +91,28 @@ def check_several(data: str, rows: Any) -> None:
         raise DataError(
             f"{printable(data)} holds one volume: give a 4-D scan, or several files by a pattern such as 'vol-*.nii'."
         )
+
+
+def image_shape(rows: Any) -> dict[str, list[int]]:
+    """Return what a summary says of images: height, width, and 3 for colours; nothing of other data."""
+    from princomp.data.layout import ImageLayout
+
+    return {"image_shape": list(rows.layout.shape)} if isinstance(rows.layout, ImageLayout) else {}
+
+
+def check_pixels(model: str, rows: Any) -> None:
+    """Raise DataError if images have another shape than those of the fit, of which the summary beside it tells."""
+    from princomp.data import DataError
+
+    now = image_shape(rows).get("image_shape")
+    try:
+        with Path(model).with_name("summary.json").open("rb") as file:
+            fitted = json.loads(file.read(LARGEST_SUMMARY)).get("image_shape")
+    except (OSError, ValueError, AttributeError):  # none, or not one of ours
+        return
+    if now and isinstance(fitted, list) and now != fitted:
+        then, here = (" x ".join(map(printable, shape)) for shape in (fitted, now))
+        raise DataError(f"The model was fitted to images of {then} pixels, but these have {here}.")
 
 
 def check_voxels(model: str, rows: Any, side: Side) -> None:

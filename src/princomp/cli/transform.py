@@ -14,7 +14,7 @@ from princomp._atomic import atomic_file
 from princomp._text import listed, printable
 from princomp.cli.exits import OUTPUT, Failure, reading, writing
 from princomp.cli.fit import limits, require_extras, score_columns
-from princomp.cli.maps import check_voxels, mask_beside
+from princomp.cli.maps import check_pixels, check_voxels, mask_beside
 from princomp.cli.options import (
     as_options,
     as_read,
@@ -74,6 +74,7 @@ def transform(model: str, data: str, output: str, quiet: bool, force: bool, **op
             given = as_read(options)
             rows = read(data, **given | {"mask": mask_beside(model, data, given["mask"])})
             check_voxels(model, rows, describe(estimator).sides[0])
+            check_pixels(model, rows)
             for note in (*prepared_otherwise(model, data, options), *map(as_options, rows.notes)):
                 log.note(note)
             scores = describe_scores(estimator, *_sides(estimator, rows, log))

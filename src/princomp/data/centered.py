@@ -23,6 +23,9 @@ WIDE_BYTES = 2**21  # unless rows are so long that this is more
 FEW_COLUMNS = 8
 SMALL_PRODUCT = 10**6
 LEAST_ROWS = 16
+# Factors of columns between which numbers that are multiplied by them instead of the data neither overflow nor vanish.
+UNITS = (1e-100, 1e100)
+UNITS_SINGLE = (1e-12, 1e12)
 # A Gram matrix adds p x p numbers for each tile: more rows to a tile make that cheap.
 GRAM_ROWS = 1024
 
@@ -83,6 +86,21 @@ class Centered:
     def on(self, rows: Rows) -> Centered:
         """Return the same of other rows."""
         return self._but(rows=rows)
+
+    def apart(self) -> tuple[Centered, Array | None, Array | float]:
+        """Return these rows, a mean to take off tiles, and a factor, (p, 1) or 1, for what is multiplied by columns.
+
+        So a tile need not be centred before it is in the cache, nor scaled at all. The mean is None, and the factor 1,
+        of rows that see to both themselves: sparse ones, those that are changed, and those in units that are extreme.
+        """
+        if self.rows.sparse or self.changes:
+            return self, None, 1.0
+        if self.factor is None:
+            return self._but(mean=None), self.mean, 1.0
+        low, high = UNITS_SINGLE if self.single else UNITS
+        if not low < self.factor.min() <= self.factor.max() < high:
+            return self, None, 1.0
+        return self._but(mean=None, factor=None), self.mean, self.factor[:, None]
 
     def changed(self, change: Change, *how: Any) -> Centered:
         """Return this matrix with ``change(tile, rows, *how)`` for each tile: weights, or cells that are hidden.

@@ -104,8 +104,10 @@ class MemoryRows(Rows):
         return self._array[self.rows(i)]
 
     def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:
-        """Return a centred copy of half the size, if it is small beside the memory that is left."""
+        """Return a centred copy in single precision, row by row, if it is small beside the memory that is left."""
         n, p = self.shape
+        if mean is None and factor is None and self._array.dtype == np.float32 and self._array.flags.c_contiguous:
+            return self, False  # as it would be
         if self.changeable or 4 * n * p > SINGLE_SHARE * available_bytes():
             return self, False
         copy = np.empty((n, p), np.float32)

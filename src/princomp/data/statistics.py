@@ -5,6 +5,7 @@ Moments are taken about a shift close to the mean, in float64, so that an offset
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -111,7 +112,7 @@ def _gram_apply_and_scores(block: Any, rows: slice, V: Array) -> tuple[Array, Ar
     return images, scores.T @ scores, row_weights(rows) @ block
 
 
-def _images_and_squares(block: Any, rows: slice, Z: Array, *others: Array) -> tuple[Array, Array]:
+def _images_and_squares(block: Any, rows: slice, mean: Array | None, Z: Array, *others: Array) -> tuple[Array, Array]:
     every, m = (Z, *others), Z.shape[1]
     if not isinstance(block, np.ndarray):
         scores = np.empty((block.shape[0], m * len(every)), Z.dtype)
@@ -120,17 +121,44 @@ def _images_and_squares(block: Any, rows: slice, Z: Array, *others: Array) -> tu
         return images, squares.reshape(-1, m)
     from scipy.linalg import get_blas_funcs
 
-    n, p = block.shape
     multiply = get_blas_funcs("gemm" if m > 1 else "gemv", (block,))
-    images, squares = np.zeros((p, m), block.dtype, order="F"), np.zeros((len(every), m))
-    step = max(FUSED_BYTES // (p * block.itemsize) // FUSED_ROWS, 1) * FUSED_ROWS
-    for begin in range(0, n, step):
-        tile = block[begin : begin + step].T  # (p, rows), in Fortran order, so that BLAS takes it as it is
-        for V, total in zip(every[::-1], squares[::-1]):  # those of Z last: they are needed once more
-            scores = multiply(1.0, tile, V if m > 1 else V[:, 0], **{"trans_a" if m > 1 else "trans": 1})
+    images, squares = np.zeros((block.shape[1], m), block.dtype, order="F"), np.zeros((len(every), m))
+    most, rest = (None, 0.0) if mean is None else _in_two(mean, block.dtype)
+    shifts, sums = [rest @ V for V in every] if mean is not None else [0.0] * len(every), np.zeros(m)
+    for tile in _fused_tiles(block, most):
+        for V, shift, total in zip(every[::-1], shifts[::-1], squares[::-1]):  # Z last: its scores are needed once more
+            scores = multiply(1.0, tile, V if m > 1 else V[:, 0], **{"trans_a" if m > 1 else "trans": 1}) - shift
             total += np.einsum("i...,i...->...", scores, scores, dtype=np.float64)
         _add_product(multiply, tile, scores, images)
+        sums += scores.sum(axis=0, dtype=np.float64)
+    if mean is not None:
+        images -= np.outer(rest, sums.astype(block.dtype))
     return images, squares
+
+
+def _in_two(mean: Array, dtype: Any) -> tuple[Array, Array]:
+    """Return the mean as the sum of two arrays of this precision.
+
+    To take the first off the data loses no digits, whatever the offset; the second is so small that products may be
+    corrected for it.
+    """
+    most = mean.astype(dtype)
+    return most, (mean - most).astype(dtype)
+
+
+def _fused_tiles(block: Array, shift: Array | None) -> Iterator[Array]:
+    """Yield tiles of a block less a shift, transposed (p, rows): in Fortran order, so that BLAS takes them as they are.
+
+    One that is shifted lives in a buffer until the next one is asked for.
+    """
+    n, p = block.shape
+    step = max(FUSED_BYTES // (p * block.itemsize) // FUSED_ROWS, 1) * FUSED_ROWS
+    buffer = np.empty((0 if shift is None else min(step, n), p), block.dtype)
+    for begin in range(0, n, step):
+        tile = block[begin : begin + step]
+        if shift is not None:
+            tile = np.subtract(tile, shift, out=buffer[: len(tile)])
+        yield tile.T
 
 
 def _add_product(multiply: Any, tile: Array, scores: Array, images: Array) -> None:
@@ -378,9 +406,10 @@ def images_and_squares(X: Centered, Z: Array, *others: Array) -> tuple[Array, Ar
     That is one pass. Of an X in single precision products are in single, and so are sums over the rows of a block; sums
     over blocks are in double.
     """
-    every = [np.asfortranarray(V, np.float32 if X.single else np.float64) for V in (Z, *others)]
-    images, squares = X.reduce(_images_and_squares, *every, tile_rows=GRAM_ROWS, combine=_add_in_double)
-    return images.astype(np.float64, copy=False), squares
+    X, mean, factor = X.apart()
+    every = [np.asfortranarray(V * factor, np.float32 if X.single else np.float64) for V in (Z, *others)]
+    images, squares = X.reduce(_images_and_squares, mean, *every, tile_rows=GRAM_ROWS, combine=_add_in_double)
+    return images.astype(np.float64, copy=False) * factor, squares
 
 
 def gram_apply_and_scores(X: Centered, V: Array) -> tuple[Array, Array, Array]:

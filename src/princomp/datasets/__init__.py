@@ -18,6 +18,7 @@ from princomp.datasets.matrices import (
 )
 from princomp.datasets.shapes import Circles, HeightWeight, SwissRoll, make_circles, make_height_weight, make_swiss_roll
 from princomp.datasets.tables import Pitprops, Tobamovirus, Wine, load_pitprops, load_tobamovirus, load_wine
+from princomp.datasets.video import Video, make_video
 
 __all__ = [
     "Brain",
@@ -31,6 +32,7 @@ __all__ = [
     "Spiked",
     "SwissRoll",
     "Tobamovirus",
+    "Video",
     "Wine",
     "load_pitprops",
     "load_tobamovirus",
@@ -43,4 +45,5 @@ __all__ = [
     "make_sparse_components",
     "make_spiked",
     "make_swiss_roll",
+    "make_video",
 ]

@@ -10,8 +10,8 @@ from princomp._typing import Array
 from princomp.data import Rows, statistics
 
 MISSING = (
-    "Drop or fill those rows first, or take ProbabilisticPCA (on the command line: --method probabilistic), which "
-    "allows missing cells"
+    "Drop or fill those rows first, or take ProbabilisticPCA (on the command line: --method probabilistic), or "
+    "RobustPCA by cells (--method robust --robust-method cellwise), which allow missing cells"
 )
 REPLACE = "Replace or drop those cells first"
 WEIGHTS = (1e-100, 1e100)  # of the row that counts most: sums of squares must neither overflow nor vanish

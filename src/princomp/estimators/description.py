@@ -101,6 +101,27 @@ class Courses(Atoms):
 
 
 @dataclass(frozen=True)
+class Distances:
+    """How far samples lie out: within the span of the components, and from it, and what good samples are within."""
+
+    score: Array  # (n,)
+    orthogonal: Array  # (n,)
+    score_limit: float
+    orthogonal_limit: float
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What components leave of each cell of some data, in standard deviations; NaN where it is missing."""
+
+    residuals: Array  # (n, p)
+    features: tuple[str, ...]
+    title: str
+
+
+@dataclass(frozen=True)
 class Groups:
     """Samples that are shown apart, since scores in different groups cannot be compared."""
 
@@ -121,6 +142,10 @@ class Scores:
     title: str = "Scores"
     file: str = "scores"  # its name, without the ending
     rows: Array | None = None  # which sample each line of the file is about, if there is not one line for each
+    distances: Distances | None = None  # of the samples, where the method judges them by these
+
+
+Part = Literal["scores", "distances", "cells"]  # sections of a page that are about its samples
 
 
 @dataclass(frozen=True)
@@ -157,7 +182,7 @@ class Description:
     counts: tuple[tuple[str, str], ...] = ()  # (what, how much)
     summary: str = ""
     notes: tuple[str, ...] = ()  # what a reader would otherwise take for granted
-    sections: tuple[Table | Loadings | Literal["scores"], ...] = ("scores",)  # of a page, in order
+    sections: tuple[Table | Loadings | Part, ...] = ("scores",)  # of a page, in order
     lines: tuple[Column, ...] = ()  # a table of few characters; its rows are those of all `Loadings` in ``sections``
     open_ended: bool = False  # whether the method ends without a certificate as a rule: that is a fact, and no fault
     below: str = ""  # said below that table, of all rows together
@@ -174,6 +199,14 @@ class Described:
     def _describe_scores(self, X: Any, y: Any, values: Any) -> Scores:
         """Return the scores of X (and y); ``values`` are those of `transform`, if they are there already."""
         return usual_scores(self, X, values)
+
+    def _describe_fit_scores(self, X: Any, y: Any) -> Scores:
+        """Return the scores of the rows of the fit, of which it may have said the rest already."""
+        return self._describe_scores(X, y, None)
+
+    def _describe_cells(self, X: Any) -> Cells | None:
+        """Return what the model says of the cells of X, if it says anything of single cells."""
+        return None
 
 
 def describe(estimator: Any) -> Description:
@@ -226,6 +259,30 @@ def describe_scores(estimator: Any, X: Any, y: Any = None, values: Any = None) -
     return usual_scores(estimator, X, values)
 
 
+def describe_fit_scores(estimator: Any, X: Any, y: Any = None) -> Scores:
+    """Return the same of the data of the fit, as it judged them."""
+    check_is_fitted(estimator)
+    return estimator._describe_fit_scores(X, y) if isinstance(estimator, Described) else usual_scores(estimator, X)
+
+
+def describe_cells(estimator: Any, X: Any) -> Cells | None:
+    """Return what a fitted model says of the cells of X, one by one; None if it says nothing of single cells.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    X : as in ``fit``
+        The data.
+
+    Returns
+    -------
+    Cells or None
+    """
+    check_is_fitted(estimator)
+    return estimator._describe_cells(X) if isinstance(estimator, Described) else None
+
+
 # The usual parts
 
 
@@ -264,7 +321,7 @@ def usual_description(estimator: Any, **facts: Any) -> Description:
     features, k = found.sides[0].features, _width(estimator, components)
     counts = [("features", count(len(features)))] if features else []
     counts += [] if k is None else [("components", count(k))]
-    sections: list[Table | Loadings | Literal["scores"]] = ["scores"]
+    sections: list[Table | Loadings | Part] = ["scores"]
     lines: tuple[Column, ...] = () if k is None else (Column("component", np.arange(1, k + 1), "count"),)
     summary = ""
     if variance is not None and ratio is not None and len(ratio):

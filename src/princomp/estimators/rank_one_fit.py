@@ -88,8 +88,7 @@ def products(standard: Standardised, rows: Rows) -> tuple[Scatter, float]:
     if standard.scatter is not None:
         return Guarded(Matrix(standard.scatter), exact, total, COARSE_SQUARES), IN_DOUBLE
     if rows.dtype == np.float32 and SINGLE_TOTAL[0] < total < SINGLE_TOTAL[1]:
-        single = Centered(rows, X.mean, X.factor, dense_tiles=X.dense_tiles, single=True)
-        return Guarded(Passes(single), exact, total, COARSE_SINGLE), IN_SINGLE
+        return Guarded(Passes(X.in_single()), exact, total, COARSE_SINGLE), IN_SINGLE
     return exact, IN_DOUBLE
 
 

@@ -1,10 +1,124 @@
-"""What a robust PCA says of itself."""
+"""What a robust PCA says of itself: which samples lie out, how far, and what the components leave of each cell."""
 
+from dataclasses import replace
 from typing import Any
 
-from princomp.estimators.description import Description, usual_description
+import numpy as np
+
+from princomp._text import count, percent
+from princomp._typing import Array
+from princomp.data import as_rows
+from princomp.estimators.description import (
+    Cells,
+    Description,
+    Distances,
+    Scores,
+    Table,
+    usual_description,
+    usual_scores,
+)
+
+MAP = "Outlier map"
+MAP_TEXT = (
+    "How far each sample lies from the centre along the components, in standard deviations, and how far from what the "
+    "components span. 97.5 % of good samples are expected within each of the lines. Samples beyond the upright line "
+    "alone are extreme, but follow the components; those above the level line do not follow them; those beyond both "
+    "would turn the components of plain PCA the most."
+)
+CELLS = "Cell map"
+MOST_CELLS = 20_000_000  # of which residuals are found for a page
+MOSTLY = 0.5  # of the cells of a row: with more of them bad, it is the row that is
+HIGH_RANK = 0.5  # of the smaller side of the data: a low-rank part that is not low
 
 
-def describe_robust(estimator: Any) -> Description:
+def describe_robust(model: Any) -> Description:
     """Return what is said of a robust PCA."""
-    return usual_description(estimator)
+    found, out = usual_description(model), int(np.count_nonzero(model.outliers_))
+    facts = {
+        "robust_method": model.method,
+        "rank": int(model.rank_),
+        "outliers": out,
+        "score_limit": float(model.score_limit_),
+        "orthogonal_limit": float(model.orthogonal_limit_),
+    }
+    if hasattr(model, "alpha_"):
+        facts["alpha"] = float(model.alpha_)
+    sections = [part for part in found.sections if part != "scores"]
+    first = [part for part in sections if isinstance(part, Table)]
+    return replace(
+        found,
+        facts={**found.facts, **facts},
+        computation=(_how(model), *found.computation),
+        counts=(*found.counts, ("outliers", count(out))),
+        summary=f"{found.summary} {_outliers(out, len(model.outliers_))}".strip(),
+        below=_outliers(out, len(model.outliers_)),
+        notes=(*found.notes, *_noise(model)),
+        sections=(*first, "distances", "cells", "scores", *sections[len(first) :]),
+    )
+
+
+def describe_robust_scores(model: Any, X: Any, values: Any) -> Scores:
+    """Return scores with both distances and a verdict; values that are given already come alone: X may not be there.
+
+    Of methods that judge cells a row is an outlier if more than half of its cells are bad, or if it is extreme along
+    the components: a wild cell takes it far from these. Of others it is if it is beyond either limit.
+    """
+    found = usual_scores(model, X, values)
+    if values is not None:
+        return found
+    rows = as_rows(X)
+    score, orthogonal = np.asarray(model._distances(rows)).T
+    distances = _map(model, score, orthogonal)
+    more: dict[str, Any] = {"score_distance": score, "orthogonal_distance": orthogonal}
+    extreme, apart = score > distances.score_limit, orthogonal > distances.orthogonal_limit
+    if model._robust_scores():
+        bad, there = np.asarray(model._count_bad_cells(rows)).T
+        more["bad_cells"], apart = bad, bad > MOSTLY * there
+    return replace(found, columns={**found.columns, **more, "outlier": extreme | apart}, distances=distances)
+
+
+def describe_robust_fit(model: Any, X: Any) -> Scores:
+    """Return scores with the distances that the fit found, which need not be those of new rows."""
+    return replace(usual_scores(model, X), distances=_map(model, model.score_distances_, model.orthogonal_distances_))
+
+
+def _map(model: Any, score: Array, orthogonal: Array) -> Distances:
+    return Distances(score, orthogonal, float(model.score_limit_), float(model.orthogonal_limit_), MAP, MAP_TEXT)
+
+
+def describe_robust_cells(model: Any, X: Any) -> Cells | None:
+    """Return what components leave of each cell, of a method that judges cells; not of pixels, nor of huge data."""
+    rows = as_rows(X)
+    if not model._robust_scores() or rows.layout is not None or rows.shape[0] * rows.shape[1] > MOST_CELLS:
+        return None
+    return Cells(np.asarray(model.cell_residuals(rows)), usual_description(model).sides[0].features, CELLS)
+
+
+def _outliers(out: int, n: int) -> str:
+    if not out:
+        return f"None of {count(n, 'sample')} is an outlier."
+    return (
+        f"{count(out)} of {count(n, 'sample')} ({percent(out / n)}) {'is an outlier' if out == 1 else 'are outliers'}."
+    )
+
+
+def _how(model: Any) -> str:
+    """Say by which method, with what in force."""
+    cost = f", a unit of the sparse part costs {float(model.alpha_):.4g}" if hasattr(model, "alpha_") else ""
+    return f"Method “{model.method}”{cost}."
+
+
+def _noise(model: Any) -> tuple[str, ...]:
+    """Say if a low-rank part is not of low rank, or a sparse one not sparse, as happens to noisy data."""
+    if model.method == "outlier-pursuit" and np.count_nonzero(model.outliers_) > MOSTLY * len(model.outliers_):
+        return (
+            "Most rows are called bad: that is a sign of noise, of which “outlier-pursuit” knows nothing, or of an "
+            "alpha that is too small. Of noisy rows take “robpca”.",
+        )
+    smaller = min(model.n_samples_, model.n_features_in_)
+    if model.method not in ("pcp", "outlier-pursuit") or model.rank_ < max(3, HIGH_RANK * smaller):
+        return ()
+    return (
+        f"The low-rank part has rank {model.rank_}, of {smaller} at most: that is not low. “{model.method}” is for "
+        "data without noise; of noisy ones take “cellwise” for bad cells, “robpca” for bad rows.",
+    )

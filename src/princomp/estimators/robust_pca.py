@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from numbers import Real
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,13 +14,18 @@ from princomp._kinds import NONNEGATIVE, POSITIVE, SHARE, VARIANCE, Count, Kind,
 from princomp._typing import Array
 from princomp.data import Centered, Rows
 from princomp.estimators.base import Projection
-from princomp.estimators.checks import check_choice, check_count, count_components
-from princomp.estimators.description import Description
-from princomp.estimators.robust import cells
+from princomp.estimators.checks import check_choice, check_count, check_values, count_components
+from princomp.estimators.description import Cells, Description, Scores
+from princomp.estimators.robust import cells, online
 from princomp.estimators.robust.distances import distances, orthogonal_limit, robust_distances, score_limit
 from princomp.estimators.robust.problem import RobustFound, RobustProblem, open_problem
 from princomp.estimators.robust.scores import robust_scores
-from princomp.estimators.robust_description import describe_robust
+from princomp.estimators.robust_description import (
+    describe_robust,
+    describe_robust_cells,
+    describe_robust_fit,
+    describe_robust_scores,
+)
 from princomp.estimators.standardise import SAFE_TOTAL, as_given, safe_unit
 from princomp.progress import Tell
 from princomp.result import State
@@ -82,11 +87,12 @@ class RobustPCA(Projection):
         See above.
     alpha : float, optional
         What a unit of the sparse part costs, for ``"pcp"`` (by default 1 / sqrt(max(n, p))) and
-        ``"outlier-pursuit"``. The larger, the fewer cells or rows are bad.
+        ``"outlier-pursuit"`` (by default 1 / sqrt(n / 10), which bears a tenth of the rows being bad, among rows of a
+        rank well below 10). The larger, the fewer cells or rows are bad.
     solver : {"auto", "convex", "alternating"}, default "auto"
-        For ``"pcp"``. "auto" is "convex", which finds the minimum. "alternating" is faster where the rank is small,
-        known, and given as ``n_components``; its answer is verified, and where it is not the minimum, "convex" takes
-        over, with a warning.
+        For ``"pcp"``. "auto" is "convex", which finds the minimum. "alternating" takes fewer steps where the rank is
+        small, known, and given as ``n_components``; its answer is verified, and where it is not the minimum, "convex"
+        takes over, with a warning.
     coverage : float, default 0.75
         For ``"robpca"``: the share of rows, from 0.5 to 1, that are thought to be good.
     scale : bool, default False
@@ -129,7 +135,8 @@ class RobustPCA(Projection):
     alpha_ : float
         The cost in force, of these.
     outlying_cells_ : (n, p) array of bool
-        Cells that are bad, of ``"pcp"`` and ``"cellwise"``.
+        Cells that are bad, of ``"pcp"`` and ``"cellwise"``. Of ``"pcp"`` they are those of S that stand out of the
+        noise: beyond 2.58 standard deviations of X - L, by the median of its magnitudes. Without noise: that are not 0.
     cell_weights_, row_weights_ : (n, p) and (n,) array
         What cells and rows count, from 0 to 1, of ``"cellwise"``.
     cell_scale_ : (p,) array or None
@@ -213,13 +220,69 @@ class RobustPCA(Projection):
 
     def _fit(self, X: Any, tell: Tell) -> None:
         rows = self._open(X, reset=True, least_rows=2)
-        problem = self._problem(rows, tell)
+        problem = self._problem(rows, min(*rows.shape), tell)
         found = import_module(f"princomp.estimators.robust.{METHODS[self.method]}").solve(problem)
         self._keep(found, problem)
 
-    def _problem(self, rows: Rows, tell: Tell) -> RobustProblem:
+    @property
+    def partial_fit(self) -> Callable[..., Self]:
+        """Go on with further rows, with method="online": ``partial_fit(X, y=None)`` returns self.
+
+        Rows are taken in mini-batches of ``batch_size``, in the order in which they come, each of them once. The start
+        is made of the first rows (300, or 20 for each component): as long as there are no more, they are all kept, and
+        it is made anew. Later calls, or one after `fit`, go on from what is there, older rows fading: a plane that
+        turns slowly is followed, one that is another from one row to the next is not, since all its rows look bad:
+        `fit` begins anew. Distances,
+        ``outliers_`` and the certificate are those of the rows of the last call. `princomp.save` keeps what is needed
+        to go on.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Some rows; one is enough.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from princomp import RobustPCA
+        >>> rng = np.random.default_rng(0)
+        >>> V = np.linalg.qr(rng.normal(size=(20, 2)))[0]
+        >>> model = RobustPCA(2, method="online", random_state=0)
+        >>> for _ in range(10):
+        ...     X = 5 * rng.normal(size=(100, 2)) @ V.T + 0.1 * rng.normal(size=(100, 20))
+        ...     X[rng.random(X.shape) < 0.1] = 20.0  # one cell in ten is wrong
+        ...     model = model.partial_fit(X)
+        >>> model.n_samples_
+        1000
+        >>> bool(np.linalg.norm(V - model.components_.T @ (model.components_ @ V), 2) < 0.01)
+        True
+        """
+        if self.method != "online":
+            raise AttributeError(f'partial_fit goes with method="online", not with {self.method!r}.')
+        return self._partial_fit
+
+    def _partial_fit(self, X: Any, y: Any = None) -> Self:
+        return self._all_or_nothing(self._go_on, X)
+
+    def _go_on(self, X: Any, tell: Tell) -> None:
+        if self.checkpoint is not None:
+            raise ValueError("checkpoint is for fit: after each call of partial_fit the model itself can be saved.")
+        before = getattr(self, "result_", None)
+        if before is not None and "held" not in before.value:
+            raise ValueError('The model was fitted by another method than "online". Call fit first.')
+        rows = self._open(X, reset=before is None)
+        problem = self._problem(rows, rows.width, tell)
+        self._keep(online.go_on(problem, before), problem)
+
+    def _problem(self, rows: Rows, most: int, tell: Tell) -> RobustProblem:
         self._check_parameters()
-        count_components(self.n_components, min(*rows.shape))
+        count_components(self.n_components, most)
         return open_problem(
             rows,
             self._missing_allowed,
@@ -264,13 +327,13 @@ class RobustPCA(Projection):
         self._deviation = np.sqrt(found.variances) / inner
         self._noise = None if found.noise is None else found.noise / inner
         self.cell_scale_ = None if self._noise is None else self._noise.astype(dtype)
-        self.n_samples_, self.rank_ = rows.shape[0], int(found.rank)
+        self.n_samples_, self.rank_ = rows.shape[0] if found.seen is None else found.seen, int(found.rank)
         for name, value in found.in_units.items():
             setattr(self, name, (value / unit).astype(dtype))
         for name, value in found.more.items():
             setattr(self, name, value)
         self._keep_result(found.result)
-        self._keep_distances(rows, found)
+        self._keep_distances(rows, found, unit)
 
     def _forget(self) -> None:
         """Drop what a fit by another method left."""
@@ -278,8 +341,9 @@ class RobustPCA(Projection):
             if kind.optional:
                 self.__dict__.pop(name, None)
 
-    def _keep_distances(self, rows: Rows, found: RobustFound) -> None:
-        both = self._distances(rows, gather=True)
+    def _keep_distances(self, rows: Rows, found: RobustFound, unit: float) -> None:
+        known = found.distances
+        both = self._distances(rows, gather=True) if known is None else known / np.array([1.0, unit])
         self.score_limit_, self.orthogonal_limit_ = score_limit(self.n_components_), orthogonal_limit(both[:, 1])
         within = (both[:, 0] <= self.score_limit_) & (both[:, 1] <= self.orthogonal_limit_)
         self.outliers_ = ~within if found.outliers is None else found.outliers
@@ -287,6 +351,15 @@ class RobustPCA(Projection):
 
     def _describe(self) -> Description:
         return describe_robust(self)
+
+    def _describe_scores(self, X: Any, y: Any, values: Any) -> Scores:
+        return describe_robust_scores(self, X, values)
+
+    def _describe_fit_scores(self, X: Any, y: Any) -> Scores:
+        return describe_robust_fit(self, X)
+
+    def _describe_cells(self, X: Any) -> Cells | None:
+        return describe_robust_cells(self, X)
 
     # Using the fit
 
@@ -328,8 +401,8 @@ class RobustPCA(Projection):
         safe = size == 0 or SAFE_SIZE[0] < size < SAFE_SIZE[1]
         unit = 1.0 if safe else float(safe_unit(size))
         factor = np.full(rows.width, unit) if self._scale is None else unit / self._scale
-        mean, factor = self._mean if self._mean.any() else None, factor if np.any(factor != 1) else None
-        return Centered(rows, mean, factor), unit, None if self._noise is None else self._noise * unit
+        mean, noise = self._mean if self._mean.any() else None, None if self._noise is None else self._noise * unit
+        return Centered(rows, mean, factor if np.any(factor != 1) else None), unit, noise
 
     def score_distance(self, X: Any) -> Any:
         """Return how far rows lie from the centre within the span of the components, in standard deviations.
@@ -389,8 +462,18 @@ class RobustPCA(Projection):
             deviations of the column along the components.
         """
         rows = self._open_cells(X)
-        V, unit = self._basis(), self._cell_unit()
-        return self._standardised(rows).map(cells.residuals, V, self._noise, unit, width=rows.width, dtype=rows.dtype)
+        centred, unit, noise = self._standardised(rows)
+        state = (self._basis(), noise, self._cell_unit() * unit)
+        found = centred.in_dense_tiles().map(cells.residuals, *state, width=rows.width, dtype=rows.dtype)
+        if isinstance(found, np.ndarray) and not np.isfinite(found).all():  # cells that are missing, or infinite
+            check_values(rows, self._names, missing=True)
+        return found
+
+    def _count_bad_cells(self, rows: Rows) -> Any:
+        """Return how many cells of each row are bad, and how many there are, (n, 2)."""
+        X, unit, noise = self._standardised(rows)
+        state = (self._basis(), noise, self._cell_unit() * unit)
+        return X.in_dense_tiles().map(cells.bad_cells, *state, width=2, dtype=np.int64)
 
     def impute(self, X: Any) -> Any:
         """Return X with missing cells filled by what the other cells of the row, and the components, say of them.

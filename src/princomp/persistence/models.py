@@ -22,10 +22,11 @@ MANIFEST: dict[str, Any] = {
     "fitted": dict[str, Any] | None,
     "arrays": dict[str, Any],
 }
+CELLS = "n p"  # axes of what a fit leaves of each cell of its data: such an attribute is optional
 NOT_SAVED = ("callback", "checkpoint")  # parameters that belong to a session, not to a model
 
 
-def save(estimator: Any, path: str | PathLike[str]) -> None:
+def save(estimator: Any, path: str | PathLike[str], *, parts: bool = False) -> None:
     """Write an estimator to a model file, which `load` reads without running any code of the file.
 
     The file is a zip of JSON and ``.npy`` arrays. It takes the place of an older one in one step, when it is complete:
@@ -38,6 +39,9 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
         they are None after loading. Neither is what ``set_output`` set.
     path : path
         The file, used as it is given; by convention it ends in ``.princomp``.
+    parts : bool, default False
+        Whether what a fit leaves of each cell of its data is saved, too: the ``low_rank_`` and ``sparse_`` of
+        `RobustPCA`, say. They are as large as the data, and what the model computes of rows needs none of them.
 
     Raises
     ------
@@ -71,7 +75,7 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
             "written_by": _versions(),
             "class": name,
             "parameters": {key: encoder.encode(item, "parameters", key) for key, item in _parameters(estimator)},
-            "fitted": {key: encoder.encode(item, key) for key, item in _fitted(estimator)} or None,
+            "fitted": {key: encoder.encode(item, key) for key, item in _fitted(estimator, parts=parts)} or None,
         }
         archive.write(path, manifest, encoder.arrays)
 
@@ -148,7 +152,7 @@ def _parameters(estimator: Any) -> list[tuple[str, Any]]:
     return list(parameters.items())
 
 
-def _fitted(estimator: Any) -> list[tuple[str, Any]]:
+def _fitted(estimator: Any, *, parts: bool) -> list[tuple[str, Any]]:
     """Return fitted attributes, in the order of the table, or nothing if there was no fit."""
     model = MODELS[type(estimator).__name__]
     public = {name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")}
@@ -156,7 +160,8 @@ def _fitted(estimator: Any) -> list[tuple[str, Any]]:
     attributes = {name: vars(estimator)[name] for name in order if name in vars(estimator)}
     if attributes:
         _check_attributes(model, attributes)
-    return list(attributes.items())
+    kinds = model.fitted
+    return [each for each in attributes.items() if parts or getattr(kinds[each[0]], "axes", None) != CELLS]
 
 
 def _checked_manifest(manifest: Any) -> dict[str, Any]:

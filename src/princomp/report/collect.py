@@ -21,7 +21,20 @@ from princomp._version import __version__
 from princomp.data.layout import ImageLayout, Layout
 from princomp.data.rows import Rows
 from princomp.estimators import description
-from princomp.estimators.description import Description, Groups, Parameter, Scores, Table, describe, describe_scores
+from princomp.estimators.description import (
+    Cells,
+    Description,
+    Distances,
+    Groups,
+    Parameter,
+    Scores,
+    Table,
+    describe,
+    describe_cells,
+    describe_scores,
+)
+from princomp.images.residual_cells import WORDS as CELLS_TEXT
+from princomp.images.residual_cells import ResidualCells, residual_cells
 from princomp.images.shades import SCALES, shades
 from princomp.images.slices import SCALES as MAPS_TEXT
 from princomp.images.slices import slices
@@ -31,6 +44,9 @@ ROWS = 100  # of a chart, and of its table
 COMPONENTS = 10  # to choose from for scores and loadings
 POINTS = 20_000  # drawn one by one; more are counted in cells
 CELLS = 80  # each way
+FARTHEST = 5  # samples that are named in the outlier map
+CELL_ROWS, CELL_COLUMNS = 200, 100  # of a map of single cells; of more, neighbours are put together
+CELL_NAMES = 2000  # of rows, and of columns, that are told; of more, their numbers
 PAIRS = 45  # of axes to count cells for: all of COMPONENTS, or fewer in each of several panels
 BARS = 15  # features shown for one component
 FEATURES = 60  # in the heat map
@@ -131,7 +147,35 @@ class Atoms:
     places: str = "Feature"  # what lines go along
 
 
-Section = Table | Points | Density | Loadings | Atoms
+@dataclass(frozen=True)
+class OutlierMap:
+    """How far samples lie out, those that were left out aside."""
+
+    text: str
+    title: str
+    score: Array  # (n,)
+    orthogonal: Array  # (n,)
+    limits: tuple[float, float]
+    numbers: Array  # (n,) of the samples, from 0
+    names: tuple[str, ...] | None
+    farthest: tuple[int, ...]  # places in these arrays: samples to be named
+    n_samples: int
+    name = "distances"
+
+
+@dataclass(frozen=True)
+class CellMap:
+    """What components leave of each cell."""
+
+    text: str
+    title: str
+    found: ResidualCells
+    features: tuple[str, ...] | None
+    samples: tuple[str, ...] | None
+    name = "cells"
+
+
+Section = Table | Points | Density | Loadings | Atoms | OutlierMap | CellMap
 
 
 @dataclass(frozen=True)
@@ -193,10 +237,15 @@ def collect(
     if said.certificate is not None:
         sentences = tuple(shown(sentence, 1000) for sentence in said.assurance)
         certificate = Certificate(said.certificate.holds, said.open_ended, shown(said.verdict, 1000), sentences)
-    drawn = _scores(found, sample_names, labels, label_name)
+    names = None if sample_names is None else list(sample_names)
+    of_samples: dict[str, Any] = {"scores": _scores(found, names, labels, label_name)}
+    if found.distances is not None:
+        of_samples["distances"] = _outlier_map(found.distances, names)
+        if "cells" in said.sections and (cells := describe_cells(estimator, X)) is not None:
+            of_samples["cells"] = _cell_map(cells, names)
     layout = X.layout if isinstance(X, Rows) and image_shape is None else None
     sections = [
-        drawn if part == "scores" else _placed(part, layout, background) or _cut(part, image_shape)
+        of_samples.get(part) if isinstance(part, str) else _placed(part, layout, background) or _cut(part, image_shape)
         for part in said.sections
     ]
     return Content(
@@ -354,11 +403,8 @@ def _thinned(weights: Array, most: int) -> tuple[Array, Array]:
     return weights[:, places], places
 
 
-def _scores(
-    found: Scores, sample_names: Iterable[Any] | None, labels: Any, label_name: str | None
-) -> Points | Density | None:
+def _scores(found: Scores, names: Sequence[Any] | None, labels: Any, label_name: str | None) -> Points | Density | None:
     n, k = found.values.shape
-    names = None if sample_names is None else list(sample_names)
     values = None if labels is None else _as_column(labels)
     for what, given in (("sample_names", names), ("labels", values)):
         if given is not None and len(given) != n:
@@ -379,6 +425,43 @@ def _scores(
         colours = _labels(values, shown(label_name or "label"))
     shortened = None if names is None else tuple(shown(name, LONGEST_SAMPLE) for name in names)
     return Points(text, axes, columns, shortened, colours, panels, found.title)
+
+
+def _outlier_map(found: Distances, names: Sequence[Any] | None) -> OutlierMap:
+    """Return all samples, or of very many the farthest, in their order."""
+    far = np.maximum(found.score / (found.score_limit or 1.0), found.orthogonal / (found.orthogonal_limit or 1.0))
+    n = len(far)
+    numbers = np.arange(n) if n <= POINTS else np.sort(np.argsort(-far, kind="stable")[:POINTS])
+    text = found.text
+    if n > POINTS:
+        text += f" Of {count(n)} samples, the {count(POINTS)} that lie farthest out are drawn."
+    beyond = (found.score > found.score_limit) | (found.orthogonal > found.orthogonal_limit)
+    worst = np.argsort(-far[numbers], kind="stable")[:FARTHEST]
+    return OutlierMap(
+        text,
+        found.title,
+        found.score[numbers].astype(np.float64),
+        found.orthogonal[numbers].astype(np.float64),
+        (found.score_limit, found.orthogonal_limit),
+        numbers,
+        None if names is None else tuple(shown(names[i], LONGEST_SAMPLE) for i in numbers),
+        tuple(int(i) for i in worst if beyond[numbers[i]]),
+        n,
+    )
+
+
+def _cell_map(found: Cells, names: Sequence[Any] | None) -> CellMap:
+    n, p = found.residuals.shape
+    blocks = residual_cells(found.residuals, (CELL_ROWS, CELL_COLUMNS))
+    text, (rows, columns) = CELLS_TEXT, blocks.shades.shape
+    if n > rows or p > columns:
+        text += (
+            f" Of {count(n)} rows and {count(p)} columns, {count(rows)} and {count(columns)} are drawn, each of which "
+            "stands for neighbours: the stronger its colour, the more of their cells are bad."
+        )
+    samples = None if names is None or n > CELL_NAMES else tuple(shown(name, LONGEST_SAMPLE) for name in names)
+    features = None if p > CELL_NAMES else tuple(shown(name) for name in found.features)
+    return CellMap(text, found.title, blocks, features, samples)
 
 
 def _panels(groups: Groups) -> Groups:

@@ -310,6 +310,112 @@ show.density = (name, { axes, limits, cells, counts, panels }) => {
   watchAxes();
 };
 
+// Samples by what is wrong with them: nothing, far out along the components, far from these, both.
+show.distances = (name, { limits, names, farthest, ...packed }) => {
+  const [score, orthogonal, numbers] = [packed.score, packed.orthogonal, packed.numbers].map(unpack);
+  const kinds = [
+    ["within both lines", "--accent", "circle"],
+    ["extreme along the components", COLOURS[2], "square"],
+    ["far from the components", COLOURS[1], "diamond"],
+    ["both", "--against", "x"],
+  ];
+  const all = Array.from(score, (_, i) => i);
+  const kind = all.map((i) => (score[i] > limits[0] ? 1 : 0) + (orthogonal[i] > limits[1] ? 2 : 0));
+  const size = score.length <= 300 ? 8 : score.length <= 3000 ? 6 : 4;
+  const called = (i) => literal(names ? names[i] : `Sample ${numbers[i] + 1}`);
+  const ends = [score, orthogonal].map((values, a) => 1.06 * (Math.max(values.reduce((a, b) => Math.max(a, b), 0),
+    1.1 * limits[a]) || 1));
+  const line = (place) => ({
+    type: "line", line: { color: colour("--soft"), width: 1, dash: "dash" }, layer: "below", ...place,
+  });
+  charts[name] = () => draw(name, kinds.map(([what, shade, symbol], c) => {
+    const mine = all.filter((i) => kind[i] === c);
+    return {
+      type: "scatter", mode: "markers", name: `${what}: ${mine.length}`,
+      x: mine.map((i) => score[i]), y: mine.map((i) => orthogonal[i]), text: mine.map(called),
+      marker: { size, symbol, opacity: 0.85, color: shade.startsWith("--") ? colour(shade) : shade },
+      hovertemplate: "<b>%{text}</b><br>score distance %{x:.4g}<br>orthogonal distance %{y:.4g}<extra></extra>",
+    };
+  }), {
+    height: narrow.matches ? 460 : 560, hovermode: "closest", dragmode: fingers ? false : "zoom", showlegend: true,
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
+    xaxis: axis("Score distance", { range: [0, ends[0]], zeroline: false }),
+    yaxis: axis("Orthogonal distance", { range: [0, ends[1]], zeroline: false }),
+    shapes: [
+      line({ x0: limits[0], x1: limits[0], yref: "paper", y0: 0, y1: 1 }),
+      line({ y0: limits[1], y1: limits[1], xref: "paper", x0: 0, x1: 1 }),
+    ],
+    annotations: farthest.map((i) => {
+      const left = score[i] > 0.8 * ends[0]; // else the name would leave the chart
+      const text = short(names ? names[i] : String(numbers[i] + 1));
+      return {
+        x: score[i], y: orthogonal[i], text, showarrow: false, font: { size: 11 },
+        xanchor: left ? "right" : "left", xshift: left ? -6 : 6,
+      };
+    }),
+  }, ZOOM);
+};
+
+// Cells that are not as the components say; on the left, rows more than half of whose cells are not.
+show.cells = (name, { shape: [tall, wide], features, samples, ...packed }) => {
+  const [shades, missing, worst, row, column, rowEdges, columnEdges, badRows] = [
+    "shades", "missing", "worst", "row", "column", "rowEdges", "columnEdges", "badRows",
+  ].map((key) => unpack(packed[key]));
+  const table = (value) => Array.from({ length: tall }, (_, i) => Array.from({ length: wide }, (_, j) => (
+    value(i * wide + j, i, j)
+  )));
+  const rowName = (i) => (samples ? literal(samples[i]) : `Sample ${i + 1}`);
+  const columnName = (j) => (features ? literal(features[j]) : `column ${j + 1}`);
+  const blocks = tall < rowEdges[tall] || wide < columnEdges[wide];
+  const said = (at) => {
+    const gone = missing[at] === 1 ? "missing" : `${worst[at] > 0 ? "+" : ""}${worst[at].toPrecision(3)} sd`;
+    const what = `<b>${rowName(row[at])}</b><br>${columnName(column[at])}: ${gone}`;
+    if (!blocks) return what;
+    return `farthest of its neighbours:<br>${what}${missing[at] ? `<br>${(100 * missing[at]).toFixed(0)} % missing` : ""}`;
+  };
+  const texts = table(said);
+  const ticks = (edges, room, text) => {
+    const step = Math.ceil((edges.length - 1) / room);
+    const places = Array.from({ length: Math.ceil((edges.length - 1) / step) }, (_, i) => i * step);
+    return { tickvals: places, ticktext: places.map((i) => text(edges[i])), showgrid: false, zeroline: false, ticks: "" };
+  };
+  const left = -0.5 - 0.025 * wide; // of the bars
+  const cell = {
+    type: "heatmap", x: Array.from({ length: wide }, (_, j) => j), y: Array.from({ length: tall }, (_, i) => i),
+    text: texts, hovertemplate: "%{text}<extra></extra>", xgap: wide <= 60 ? 1 : 0, ygap: tall <= 60 ? 1 : 0,
+  };
+  charts[name] = () => draw(name, [
+    {
+      ...cell, z: table((at) => shades[at]), zmin: -1, zmax: 1,
+      colorscale: [[0, colour("--accent")], [0.5, colour("--card")], [1, colour("--against")]],
+      colorbar: {
+        orientation: "h", y: 1, yanchor: "bottom", thickness: 10, len: narrow.matches ? 1 : 0.5, outlinewidth: 0,
+        tickvals: [-1, 0, 1], ticktext: ["too low", "as expected", "too high"],
+      },
+    },
+    { ...cell, z: table((at) => missing[at] || null), zmin: 0, zmax: 1, colorscale: [[0, "#0000"], [1, GREY]], showscale: false },
+    {
+      type: "heatmap", x: [left, left + 0.015 * wide], y: cell.y, z: Array.from(badRows, (share) => [share || null]), zmin: 0, zmax: 1,
+      colorscale: [[0, colour("--line")], [1, colour("--ink")]], showscale: false, ygap: cell.ygap,
+      text: Array.from(badRows, (share, i) => [
+        share === 1 && rowEdges[i + 1] - rowEdges[i] === 1
+          ? `<b>${rowName(rowEdges[i])}</b><br>bad: more than half of their cells are`
+          : `${(100 * share).toFixed(0)} % of ${rowEdges[i + 1] - rowEdges[i]} rows are bad`,
+      ]),
+      hovertemplate: "%{text}<extra></extra>",
+    },
+  ], {
+    height: 130 + Math.min(Math.max(15 * tall, 300), 800), hovermode: "closest", dragmode: fingers ? false : "zoom",
+    plot_bgcolor: colour("--card"),
+    xaxis: axis("", {
+      range: [left, wide - 0.5], ...ticks(columnEdges, narrow.matches ? 12 : 40, (j) => (features ? short(features[j], 14) : j + 1)),
+    }),
+    yaxis: axis("", {
+      autorange: "reversed", ...ticks(rowEdges, 30, (i) => (samples ? short(samples[i], 14) : i + 1)),
+    }),
+  }, ZOOM);
+};
+
 show.loadings = (name, { features, heatMap, marks, axis: what, bars, ...packed }) => {
   const end = name.replace(/^loadings/, ""); // as the template does
   const weights = packed.weights.map(unpack); // by component

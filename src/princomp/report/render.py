@@ -19,7 +19,7 @@ import numpy as np
 from princomp._text import count, harmless
 from princomp._typing import Array
 from princomp.estimators.description import Curve, Table
-from princomp.report.collect import BARS, POINTS, Atoms, Content, Density, Loadings, Points
+from princomp.report.collect import BARS, POINTS, Atoms, CellMap, Content, Density, Loadings, OutlierMap, Points
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 BUNDLE = "plotly-cartesian.min.js"
@@ -191,6 +191,31 @@ def _atoms(atoms: Atoms) -> dict[str, Any]:
     }
 
 
+def _outlier_map(section: OutlierMap) -> dict[str, Any]:
+    return {
+        "score": packed(_single(section.score)),
+        "orthogonal": packed(_single(section.orthogonal)),
+        "limits": section.limits,
+        "numbers": packed(section.numbers.astype(np.uint32)),
+        "names": section.names,
+        "farthest": section.farthest,
+    }
+
+
+def _cell_map(section: CellMap) -> dict[str, Any]:
+    found = section.found
+    numbers = {"shades": found.shades, "missing": found.missing, "worst": found.worst}
+    places = {"row": found.row, "column": found.column, "rowEdges": found.row_edges, "columnEdges": found.column_edges}
+    return {
+        "shape": found.shades.shape,
+        "features": section.features,
+        "samples": section.samples,
+        "badRows": packed(found.bad_rows.astype(np.float32)),
+        **{name: packed(array.astype(np.float32)) for name, array in numbers.items()},
+        **{name: packed(array.astype(np.uint32)) for name, array in places.items()},
+    }
+
+
 # What template and script call a section, and what the script needs to draw it.
 SECTIONS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     Table: ("chart", _chart),
@@ -199,6 +224,8 @@ SECTIONS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     Loadings: ("loadings", _loadings),
     Curve: ("curve", _curve),
     Atoms: ("atoms", _atoms),
+    OutlierMap: ("distances", _outlier_map),
+    CellMap: ("cells", _cell_map),
 }
 
 

@@ -18,7 +18,7 @@ class Method:
     estimator: str  # the public class, by name: it is imported when it is used
     summary: str  # for ``--help``
     options: tuple[click.Option, ...]  # named as the parameters of the class; None means the class's own default
-    components: int = 10  # how many, unless asked for otherwise
+    components: int | None = 10  # how many, unless asked for otherwise; None: as many as the class chooses
     shares: bool = False  # whether the number of components may be given as a share of the variance
     choices: tuple[str, ...] = ()  # words by which the class chooses the number of components
     at_most_rank: bool = True  # whether there can be no more components than rows or features
@@ -26,11 +26,15 @@ class Method:
     reading: tuple[click.Option, ...] = ()  # further options, which are no parameters of the class but for ``sides``
     # ``sides(rows, options)`` returns what ``fit`` is given, if that is not the rows alone.
     sides: Callable[[Any, Mapping[str, Any]], tuple[Any, ...]] | None = None
-    files: tuple[str, ...] = ()  # names of the further tables that the method may write
-    # ``tables(estimator, rows)`` returns some of these: columns by name, by the name of the file.
-    tables: Callable[[Any, Any], dict[str, dict[str, Any]]] | None = None
-    # ``notes(rows)`` returns what the reader of the results should know of the data, in sentences.
-    notes: Callable[[Any], list[str]] | None = None
+    files: tuple[str, ...] = ()  # names of the further tables, images and folders that the method may write
+    # ``tables(estimator, rows, options)`` returns some of these: columns by name, by the name of the file.
+    tables: Callable[[Any, Any, Mapping[str, Any]], dict[str, dict[str, Any]]] | None = None
+    # ``pictures(place, estimator, rows)`` writes what is no table.
+    pictures: Callable[[Any, Any, Any], None] | None = None
+    # ``notes(estimator, rows)`` returns what the reader of the results should know of the data, in sentences.
+    notes: Callable[[Any, Any], list[str]] | None = None
+    # ``suits(rows, parameters)`` returns parameters that suit the data, by name: defaults where nothing is asked for.
+    suits: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] | None = None
     # Parameters that have another default here than the class has.
     defaults: Mapping[str, Any] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)  # parameters by the options that have another name
@@ -38,6 +42,11 @@ class Method:
     def most(self, *shapes: tuple[int, int]) -> int:
         """Return the largest number of components of data of these shapes that is chosen unasked."""
         return min(n if self.up_to_rows else min(n, p) for n, p in shapes)
+
+    @property
+    def usual(self) -> str:
+        """How many components there are, unless asked for otherwise, in words."""
+        return "by the data" if self.components is None else str(self.components)
 
     @property
     def counts(self) -> str:

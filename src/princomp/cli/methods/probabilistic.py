@@ -1,5 +1,6 @@
 """Probabilistic PCA on the command line."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -9,7 +10,7 @@ from princomp.cli.options import MAX_ITER, SCALE, TOL
 from princomp.cli.tables import sample_column
 
 
-def tables(estimator: Any, rows: Any) -> dict[str, dict[str, Any]]:
+def tables(estimator: Any, rows: Any, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return imputed.csv if cells are missing: the data with these filled in, then their standard deviations."""
     import numpy as np
 
@@ -25,7 +26,7 @@ def tables(estimator: Any, rows: Any) -> dict[str, dict[str, Any]]:
     return {"imputed.csv": columns}
 
 
-def notes(rows: Any) -> list[str]:
+def notes(estimator: Any, rows: Any) -> list[str]:
     """Say how many cells are missing, and where to find what they may hold."""
     from princomp.data import statistics
 

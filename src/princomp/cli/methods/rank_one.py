@@ -1,5 +1,6 @@
 """Rank-1 dictionary learning on the command line."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -26,7 +27,7 @@ class Nonzeros(click.ParamType):  # type: ignore[type-arg]
         return found if len(found) > 1 else found[0]
 
 
-def tables(estimator: Any, rows: Any) -> dict[str, dict[str, Any]]:
+def tables(estimator: Any, rows: Any, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return atoms.csv: the course of each pair over the samples, of length 1."""
     return {"atoms.csv": sample_column(rows) | {f"atom_{j + 1}": atom for j, atom in enumerate(estimator.atoms_.T)}}
 

@@ -5,12 +5,18 @@ from typing import Any
 import numpy as np
 
 from princomp._typing import Array
-from princomp.solvers.robust.deviations import clean_scores
+from princomp.solvers.robust.deviations import LIMIT, clean_scores
 
 
 def residuals(block: Array, rows: slice, V: Array, noise: Array | None, unit: Array) -> Array:
     """Return what components V (p, k) leave of each cell of centred and scaled rows, over ``unit`` (p,)."""
     return (block - clean_scores(block, V, noise).Z @ V.T) / unit
+
+
+def bad_cells(block: Array, rows: slice, V: Array, noise: Array | None, unit: Array) -> Array:
+    """Return how many cells of each row have residuals beyond ``LIMIT``, and how many are there, (m, 2)."""
+    found = np.abs(residuals(block, rows, V, noise, unit))
+    return np.column_stack([(found > LIMIT).sum(axis=1), (~np.isnan(found)).sum(axis=1)])
 
 
 def refilled(

@@ -84,7 +84,7 @@ def least_deviations(X: Array, V: Array, tol: float = DEVIATIONS_TOL) -> Deviati
     """
     n, (p, k) = len(X), V.shape
     Z, Y, steps = np.zeros((n, k)), np.zeros((n, p)), 0
-    grams = _gram_maker(V)
+    grams = gram_maker(V)
     for tile in _tiles(n, p, k):
         Z[tile], Y[tile], needed = _deviations(np.asarray(X[tile], dtype=np.float64), V, grams, tol)
         steps = max(steps, needed)
@@ -113,7 +113,7 @@ def clean_scores(X: Array, V: Array, noise: Array | None = None, limit: float = 
     n, (p, k) = len(X), V.shape
     Z, scales = np.zeros((n, k)), np.zeros(n)
     residuals, clean = np.empty((n, p)), np.empty((n, p), dtype=bool)
-    grams, eps = _gram_maker(V), np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps
+    grams, eps = gram_maker(V), np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps
     for tile in _tiles(n, p, k):
         Z[tile], residuals[tile], clean[tile], scales[tile] = _clean(
             np.asarray(X[tile], dtype=np.float64), V, grams, noise, limit, ROUNDING * float(eps)
@@ -127,7 +127,7 @@ def _tiles(n: int, p: int, k: int) -> list[slice]:
     return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
 
 
-def _gram_maker(V: Array) -> Grams:
+def gram_maker(V: Array) -> Grams:
     """Return the function that makes V' diag(q) V (m, k, k) of weights q (m, p)."""
     p, k = V.shape
     upper, lower = np.triu_indices(k)
@@ -191,7 +191,7 @@ def _deviations(X: Array, V: Array, grams: Grams, tol: float) -> tuple[Array, Ar
     omega = there.astype(np.float64)
     X = np.where(there, X, 0.0)
     largest = np.abs(X).max(axis=1, initial=0.0)
-    unit = _middle(np.abs(X), X != 0, 0)
+    unit = middle_size(np.abs(X), X != 0, 0)
     unit[unit == 0] = 1.0  # rows of zeros, or of nothing
     X = X / unit[:, None]
     null = _null(there, grams, k)
@@ -289,7 +289,7 @@ def _sums(omega: Array, of: Array) -> Array:
     return np.asarray(np.einsum("ij,ij->i", omega, of))
 
 
-def _middle(sizes: Array, there: Array, k: int) -> Array:
+def middle_size(sizes: Array, there: Array, k: int) -> Array:
     """Return, of each row, the median of its sizes but the k least, of the cells that are there; 0 where none is."""
     counts = there.sum(axis=1)
     ordered = np.sort(np.where(there, sizes, np.inf), axis=1)
@@ -330,6 +330,6 @@ def _clean(
 
 def _scale(sizes: Array, there: Array, k: int, *, exact: bool) -> Array:
     """Return the scale of each row's |residuals|: ``exact`` if k of them are 0, else those of least squares."""
-    middle = NORMAL * _middle(sizes, there, k if exact else 0)
+    middle = NORMAL * middle_size(sizes, there, k if exact else 0)
     counts = there.sum(axis=1)
     return middle if exact else middle * np.sqrt(counts / np.maximum(counts - k, 1))  # as much do k scores take

@@ -5,7 +5,9 @@ cells (`Cells`), or norms of rows (`Rows`: outlier pursuit, Xu, Caramanis & Sang
 
 With a multiplier Y and a weight mu, a step is
 
-    L = the values of X - S + Y/mu above 1/mu, each less 1/mu,   S = shrink(X - L + Y/mu, alpha/mu),   Y += mu (X - L - S),
+    L = the values of X - S + Y/mu above 1/mu, each less 1/mu,
+    S = shrink(X - L + Y/mu, alpha/mu),
+    Y += mu (X - L - S),
 
 where X - L is relaxed in the last two (Eckstein & Bertsekas 1992): relax (X - L) + (1 - relax) S. All of S and Y is in
 M = X - L + Y/mu, of which S is what lies beyond alpha/mu, and Y/mu the rest: no other array as large as X is kept, and
@@ -71,6 +73,10 @@ class Cells:
         """Return |S|, of observed cells."""
         return float(np.abs(np.where(np.isnan(self.X), 0.0, S)).sum())
 
+    def sizes(self, R: Array) -> Array:
+        """Return what of R is large or small as one: magnitudes of cells (n, p)."""
+        return np.abs(R)
+
     def fill(self, M: Array, bound: float, ratio: float, out: Array) -> None:
         """Put X - S + ratio Z into ``out``."""
         if compiled := loops("pursuit_cells"):
@@ -86,7 +92,10 @@ class Cells:
             out[...] = mu * self.split(M, bound)[0]
 
     def move(self, L: Array, M: Array, before: float, ratio: float, bound: float) -> tuple[Array, Array]:
-        """Return the next M and sums over observed cells: |X - L - S|^2, |X - L|, <X, Z>, |S - S before|^2, |S|^2, |Z|^2."""
+        """Return the next M and sums over observed cells.
+
+        They are |X - L - S|^2, |X - L|, <X, Z>, |S - S before|^2, |S|^2, |Z|^2.
+        """
         if compiled := loops("pursuit_cells"):
             M, sums = compiled.move(self.X, L, M, before, ratio, RELAX, bound)
             return M, sums
@@ -108,6 +117,10 @@ class Rows:
     def penalty(self, S: Array) -> float:
         """Return |S|."""
         return float(np.linalg.norm(S, axis=1).sum())
+
+    def sizes(self, R: Array) -> Array:
+        """Return what of R is large or small as one: norms of rows (n, 1)."""
+        return np.asarray(np.linalg.norm(R, axis=1, keepdims=True))
 
     def fill(self, M: Array, bound: float, ratio: float, out: Array) -> None:
         """Put X - S + ratio Z into ``out``."""
@@ -190,7 +203,7 @@ def pursuit(parts: Parts, value: Value, *, alpha: float, tol: float) -> Iterator
     while True:
         before, mu = float(value["mu"]), min(GROWTH * float(value["mu"]), float(value["cap"]))
         parts.fill(value["M"], alpha / before, before / mu, A)
-        value = {**value, **leading(A, value, 1.0 / mu, grows=mu < value["cap"])}
+        value = {**value, **leading(A, value, 1.0 / mu, grows=bool(mu < value["cap"]))}
         left, right = low_rank(value)
         np.matmul(left, right, out=A)
         M, sums = parts.move(A, value["M"], alpha / before, before / mu, alpha / mu)
@@ -248,7 +261,7 @@ def _norm_of_dual(
 def _norm(X: Array, V: Array, rounds: int) -> float:
     """Return about the spectral norm of X, from below: power iteration from V (p, b), and the best of what it spans."""
     for _ in range(rounds):
-        V = _orthogonal(X.T @ (X @ V))
+        V = orthogonal(X.T @ (X @ V))
     return float(np.linalg.norm(X @ V, 2))
 
 
@@ -257,9 +270,9 @@ def leading(A: Array, value: Value, above: float, *, grows: bool) -> dict[str, A
     n, p = A.shape
     side, block = min(n, p), int(value["block"])
     if side <= WHOLE or block > LARGE * side or value["exact"]:
-        U, values, V = _of_all(A, above)
+        U, values, V = of_all(A, above)
     else:
-        U, values, V = _of_some(A, _begun(value, p, block), above)
+        U, values, V = of_some(A, _begun(value, p, block), above)
     kept = int((values > above).sum())
     needed = kept + max(SPARE, round(MORE * kept))
     if kept == len(values) < side:  # there may be more
@@ -279,17 +292,17 @@ def _begun(value: Value, p: int, block: int) -> Array:
     return np.hstack([V, rng.standard_normal((p, block - V.shape[1])) / np.sqrt(p)])
 
 
-def _of_some(A: Array, V: Array, above: float) -> tuple[Array, Array, Array]:
+def of_some(A: Array, V: Array, above: float) -> tuple[Array, Array, Array]:
     """Return singular vectors and values of A within the span of A V: one pass there and back."""
-    Q = _orthogonal(A @ V)
-    U, values, V = _of_all(Q.T @ A, above)
+    Q = orthogonal(A @ V)
+    U, values, V = of_all(Q.T @ A, above)
     return Q @ U, values, V
 
 
-def _of_all(A: Array, above: float) -> tuple[Array, Array, Array]:
-    """Return singular vectors and values of A, falling: by the smaller of A'A and AA' where that knows enough digits."""
+def of_all(A: Array, above: float) -> tuple[Array, Array, Array]:
+    """Return singular vectors and values of A, falling: by the smaller of A'A and AA' where it knows enough digits."""
     if A.shape[0] < A.shape[1]:
-        V, values, U = _of_all(A.T, above)
+        V, values, U = of_all(A.T, above)
         return U, values, V
     squares, V = np.linalg.eigh(A.T @ A)
     values, V = np.sqrt(np.maximum(squares[::-1], 0.0)), V[:, ::-1]
@@ -302,7 +315,7 @@ def _of_all(A: Array, above: float) -> tuple[Array, Array, Array]:
     return (A @ V) / values, values, V
 
 
-def _orthogonal(W: Array) -> Array:
+def orthogonal(W: Array) -> Array:
     """Return an orthonormal basis (n, b) of the columns of W: by W'W where they are nearly so."""
     norms = np.linalg.norm(W, axis=0)
     if norms.all():

@@ -65,8 +65,15 @@ def add_pulls(one: tuple[Any, ...], other: tuple[Any, ...]) -> Pull:
     one, other = Pull(*one), Pull(*other)
     near, far = (one, other) if one.away <= other.away else (other, one)
     held = near.held + (far.held if far.away <= (1 + PLACE) * near.away else 0.0)
-    weight, towards, total, here = (a + b for a, b in zip(one[:4], other[:4]))
-    return Pull(weight, towards, total, here, near.away, held, near.nearest)
+    return Pull(
+        one.weight + other.weight,
+        one.towards + other.towards,
+        one.total + other.total,
+        one.here + other.here,
+        near.away,
+        held,
+        near.nearest,
+    )
 
 
 def excess(pulled: Pull, n: int, m: Array) -> float:

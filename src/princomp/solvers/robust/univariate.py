@@ -48,6 +48,17 @@ def mad(X: Array, about: Array | None = None) -> Array:
     return NORMAL * np.median(np.abs(X - (median(X) if about is None else about)), axis=0)
 
 
+def median_of(X: Array, there: Array) -> Array:
+    """Return the medians (m,) of the numbers that are there in each column, 0 where none is."""
+    counts = there.sum(axis=0)
+    if (counts == len(X)).all():
+        return median(X)
+    ordered = np.sort(np.where(there, X, np.inf), axis=0)
+    columns = np.arange(X.shape[1])
+    middle = (ordered[np.maximum(counts - 1, 0) // 2, columns] + ordered[counts // 2, columns]) / 2
+    return np.where(counts > 0, middle, 0.0)
+
+
 def subset_size(n: int, p: int, coverage: float) -> int:
     """Return h, the rows of n that an MCD of p columns rests on: from (n + p + 1) / 2 at coverage 0.5 to n at 1."""
     half = min((n + p + 1) // 2, n)

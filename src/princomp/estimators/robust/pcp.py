@@ -1,0 +1,64 @@
+"""`method="pcp"`: principal component pursuit, low rank plus sparse cells, in memory."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from princomp._typing import Array
+from princomp.estimators.robust.known_rank import alternated
+from princomp.estimators.robust.low_rank import Pair, decomposed, found
+from princomp.estimators.robust.problem import RobustFound, RobustProblem
+from princomp.solvers.robust.deviations import LIMIT, NORMAL
+from princomp.solvers.robust.pursuit import Cells
+
+BAD = 0.5  # the share of a row's cells beyond which all of it is bad
+
+
+def solve(problem: RobustProblem) -> RobustFound:
+    """Return L and S of all rows, and components of L."""
+    X, given = problem.X, problem.parameters["alpha"]
+    alpha = 1.0 / np.sqrt(max(X.shape)) if given is None else float(given)
+    seen = ~np.isnan(X)
+    rows, columns = seen.any(axis=1), seen.any(axis=0)
+    if not rows.any():
+        raise ValueError("All cells of X are missing: there is nothing to fit.")
+    some = X if rows.all() and columns.all() else X[np.ix_(rows, columns)]
+    pair = None
+    if problem.parameters["solver"] == "alternating":
+        pair = alternated(problem, Cells(some), alpha)
+    if pair is None:
+        pair = decomposed(problem, Cells(some), alpha)
+    if some is not X:
+        pair = _among_all(pair, rows, columns)
+    answer = found(problem, pair, alpha)
+    # Of data with noise, were it by rounding alone, many cells of S are not 0: those that stand out of it are bad.
+    noise = NORMAL * np.median(np.abs(X - pair.left @ pair.right)[seen])
+    bad = np.abs(pair.S) > LIMIT * noise
+    return replace(
+        answer,
+        outliers=bad.sum(axis=1) > BAD * seen.sum(axis=1),
+        distances=_distances(X, pair, answer),
+        more={**answer.more, "outlying_cells_": bad},
+    )
+
+
+def _among_all(pair: Pair, rows: Array, columns: Array) -> Pair:
+    """Return the pair with rows and columns without any cell, where the least cost is that of zeros."""
+    left, right = np.zeros((len(rows), pair.left.shape[1])), np.zeros((len(pair.right), len(columns)))
+    S = np.zeros((len(rows), len(columns)))
+    left[rows], right[:, columns], S[np.ix_(rows, columns)] = pair.left, pair.right, pair.S
+    value = {**pair.result.value, "U": np.zeros_like(left), "V": right.T.copy()}
+    value["U"][rows] = pair.result.value["U"]
+    return Pair(left, right, S, replace(pair.result, value=value))
+
+
+def _distances(X: Array, pair: Pair, answer: RobustFound) -> Array:
+    """Return how far rows of L lie from the centre, in standard deviations, and how far rows of X from their scores."""
+    scores = (pair.left @ pair.right - answer.mean) @ answer.V
+    varies = answer.variances > 0
+    apart = X - answer.mean - scores @ answer.V.T
+    there = ~np.isnan(X)
+    scores[~there.any(axis=1)] = 0.0
+    more = X.shape[1] / np.maximum(there.sum(axis=1), 1)
+    squares = np.square(np.where(there, apart, 0.0)).sum(axis=1) * more
+    return np.column_stack([np.sqrt((scores[:, varies] ** 2 / answer.variances[varies]).sum(axis=1)), np.sqrt(squares)])
