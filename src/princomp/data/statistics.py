@@ -153,10 +153,10 @@ def _fused_tiles(block: Array, shift: Array | None) -> Iterator[Array]:
     """
     n, p = block.shape
     step = max(FUSED_BYTES // (p * block.itemsize) // FUSED_ROWS, 1) * FUSED_ROWS
-    buffer = None if shift is None else np.empty((min(step, n), p), block.dtype)
+    buffer = np.empty((0 if shift is None else min(step, n), p), block.dtype)
     for begin in range(0, n, step):
         tile = block[begin : begin + step]
-        yield (tile if buffer is None else np.subtract(tile, shift, out=buffer[: len(tile)])).T
+        yield (tile if shift is None else np.subtract(tile, shift, out=buffer[: len(tile)])).T
 
 
 def _add_product(multiply: Any, tile: Array, scores: Array, images: Array) -> None:
