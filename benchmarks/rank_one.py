@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-PAIRS, STEPS, SWEEPS = 20, 8, 2
+PAIRS, STEPS, SWEEPS = 20, 8, 4
 SHARE = 0.07  # of the features: nonzeros of a v
 FOUND = 0.9  # |correlation| from which on a v counts as found
 

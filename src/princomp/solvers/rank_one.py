@@ -18,7 +18,7 @@ moved at the step before, either. "begin" has the v's to begin with, as far as t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -32,6 +32,7 @@ from princomp.solvers.scatter import Scatter
 NEAR = 30.0  # times tol: who moves by less is looked at
 EACH_OTHER = 4.0  # times the largest move of a sweep: those after it moved each pair once more, by a little
 CRUMBS = 4.0  # times what pairs are known to leave
+FEW = 0.25  # of the features: v's of no more are multiplied by the entries that they have, each four times as dear
 NOTHING = 1e-26  # of |X|^2, as |Rv|^2 for |v| = 1: less is rounding, nothing is left to find
 
 
@@ -90,13 +91,22 @@ class At:
     moved: Array  # (m,) by how much u moved
 
 
+Entries = tuple[Array | slice, Array]
+
+
+def entries(v: Array) -> Entries:
+    """Return which entries of v (p,) are not zero, and what they are; all of it where these are many."""
+    places = np.flatnonzero(v)
+    return (places, v[places]) if len(places) <= FEW * len(v) else (slice(None), v)
+
+
 @dataclass(frozen=True)
 class Left:
     """R = X (I - W V'): what pairs, all or all but one, leave of X, by products with it."""
 
     scatter: Scatter
     total: float  # |X|^2
-    V: Array  # (j, p)
+    V: Sequence[Entries]  # of v's, j of them: they are sparse, W is not
     W: Array  # (j, p)
     but: int | None = None  # the pair that takes nothing away
 
@@ -107,7 +117,8 @@ class Left:
         n n_before |u - u_before|^2: 1 less a cosine would not know a distance below 1e-8. It takes a product more;
         else it is (w - w_before)'(h - h_before), which has lost the digits that both h's have in common.
         """
-        z = v - self._others(v @ self.V.T) @ self.W
+        shares = [v[:, places] @ some for places, some in self.V]
+        z = v - self._others(np.reshape(shares, (len(self.V), len(v))).T) @ self.W
         images, squares = self.scatter.images(z.T, *([(z - before.norm[:, None] * before.w).T] if look else []))
         nothing = squares[0] <= NOTHING * self.total * np.maximum(np.einsum("ij,ij->i", z, z), 1.0)
         norm = np.where(nothing, 0.0, np.sqrt(squares[0]))
@@ -122,7 +133,10 @@ class Left:
 
     def back(self, h: Array) -> Array:
         """Return R'u for h = X'u, rows (m, p)."""
-        return h - self._others(h @ self.W.T) @ self.V
+        shares, left = self._others(h @ self.W.T), h.copy()
+        for share, (places, some) in zip(shares.T, self.V):
+            left[:, places] -= share[:, None] * some
+        return left
 
     def _others(self, shares: Array) -> Array:
         if self.but is not None:
@@ -192,7 +206,7 @@ def pairs(value: Value) -> tuple[Array, Array]:
 
 
 def _left(scatter: Scatter, total: float, value: Value) -> Left:
-    return Left(scatter, total, value["V"], value["W"])
+    return Left(scatter, total, [entries(v) for v in value["V"]], value["W"])
 
 
 # Pair after pair
@@ -250,13 +264,15 @@ def _begun(asked: Pairs, value: Value, pair: int) -> dict[str, Array]:
 def _sweep(scatter: Scatter, value: Value, asked: Pairs) -> State:
     """Return the state after a step of each pair on what all others leave."""
     V, W, H, norms, moves = (np.array(value[name], order="C") for name in ("V", "W", "H", "norms", "moves"))
+    few = [entries(v) for v in V]
     for j in np.flatnonzero(V.any(axis=1)):
-        one, R = slice(j, j + 1), Left(scatter, asked.total, V, W, but=int(j))
+        one, R = slice(j, j + 1), Left(scatter, asked.total, few, W, but=int(j))
         before = At(W[one], H[one], norms[one], moves[one])
         now = R.there_and_back(_normalised(V[one]), before, look=asked.look(before.moved))
         if now.norm[0] > 0:
             W[one], H[one], norms[one], moves[one] = now.w, now.h, now.norm, now.moved
             V[one] = asked.kept(R.back(now.h), int(asked.counts[j]))
+            few[j] = entries(V[j])
     value = {**value, "V": V, "W": W, "H": H, "norms": norms, "moves": moves}
     value |= {"captured": np.einsum("ij,ij->i", V, V), "worst": np.array(EACH_OTHER * moves.max())}
     value |= {"sweeps": value["sweeps"] + 1, "iteration": value["iteration"] + len(V)}
