@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.datasets import load_iris
 
 import slow_pursuit
 from helpers import only_user_warnings
@@ -101,6 +102,19 @@ def test_a_generic_solver_finds_nothing_better(seed):
     assert model.result_.objective <= generic(X, alpha) * (1 + 1e-7)
     value = model.result_.value
     np.testing.assert_allclose((value["U"] * value["values"]) @ value["V"].T, model.low_rank_, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("tol", [1e-4, 1e-6, 1e-10])
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_what_the_solver_says_of_itself_is_no_less_than_what_is_measured(rows, tol, shift):
+    """Of a Y beyond its bounds a norm that is foretold once took away just what <X, Y> was above the least cost."""
+    X = load_iris().data
+    X = X - shift * X.mean()
+    with only_user_warnings():
+        model = RobustPCA(1, method="outlier-pursuit" if rows else "pcp", tol=tol, random_state=0).fit(X)
+    assert model.result_.status.code == "converged"
+    assert model.certificate_.residual <= model.result_.history.residual[-1] * (1 + 1e-3) <= tol * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("rows", [False, True])

@@ -211,11 +211,15 @@ def pursuit(parts: Parts, value: Value, *, alpha: float, tol: float) -> Iterator
         value |= _balanced(value, sums)
         apart = float(np.sqrt(sums[0]))
         primal, dual = float(value["values"].sum()) + alpha * float(sums[1]), mu * float(sums[2])
+        residual = 0.0
         if primal:
             known = max(abs(primal - dual) / primal, apart / size)
             value |= _norm_of_dual(parts, value, alpha, mu * apart, known, tol, A)
-            gap = abs(primal - dual / max(1.0, float(value["norm"]))) / primal
-        yield State(value, primal, max(gap, apart / size) if primal else 0.0, int(value["iteration"]))
+            norm = max(1.0, float(value["norm"]))
+            # Of Y beyond its bounds <X, Y> may be above primal, by just as much as a norm that is only foretold takes
+            # away: so the norm itself has to be within tol, which one that is foretold is not.
+            residual = max(known, abs(primal - dual / norm) / primal, norm - 1.0)
+        yield State(value, primal, residual, int(value["iteration"]))
 
 
 def _balanced(value: Value, sums: Array) -> dict[str, Array]:
