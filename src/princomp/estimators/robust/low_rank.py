@@ -70,9 +70,14 @@ def judged(parts: Parts, L: tuple[Array, Array], S: Array, Y: Array, alpha: floa
 
 
 def _remainder(parts: Parts, L: tuple[Array, Array], bad: Array, tol: float) -> Array:
-    """Return X - L on the cells that are bad, but for those that leave less than some good one: these are not."""
+    """Return X - L on the cells that are bad, but for those that leave less than some good one: these are not.
+
+    L = 0 has no error that good cells could show: all of X is left.
+    """
     seen = ~np.isnan(parts.X)
     R = np.where(seen, parts.X - L[0] @ L[1], 0.0)
+    if not len(L[1]):
+        return R
     sizes = parts.sizes(R)
     larger = bad & (sizes > np.where(bad, 0.0, sizes).max(initial=0.0))
     near = np.linalg.norm(R[~larger]) <= tol * np.linalg.norm(parts.X[seen])
