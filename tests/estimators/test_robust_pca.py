@@ -171,6 +171,15 @@ def test_objective_is_that_of_a_slow_solver(rows, factor, missing):
     assert model.certificate_.holds
 
 
+@pytest.mark.parametrize(("n", "p", "seed"), [(5000, 20, 0), (4000, 24, 7)])
+def test_a_tall_table_with_noise_takes_no_more_steps_than_there_are_by_default(n, p, seed):
+    X = noisy(n, p, 3, seed, corrupted=0.05)
+    with only_user_warnings():
+        model = RobustPCA(method="pcp", random_state=0).fit(X)
+    assert model.certificate_.holds
+    assert model.n_iter_ < 800
+
+
 def test_pcp_fills_missing_cells():
     L, S = candes(150, 0.05, seed=1)
     X = L + S

@@ -42,9 +42,10 @@ RELAX = 1.3
 BEGIN = 1.25  # times 1/|X|: mu at first
 CAP = 0.25  # divided by the mean of |X|: where mu stays at first, the weight of Candès et al.
 # How far L + S is from X, relative to the smaller of L and S, over how far S has moved, relative to Y/mu: between these
-# mu is well chosen. Tuned on synthetic video with and without noise, pure noise, an offset of 1000 and a column of
-# numbers 1e6 to 4e8, where one mu for all would need thousands of steps.
-SLACK, TIGHT = 3.0, 0.1
+# mu is well chosen. Tuned on synthetic video with and without noise, pure noise, an offset of 1000, a column of numbers
+# 1e6 to 4e8, where one mu for all would need thousands of steps, and tall tables with noise, 4000 x 24 and 5000 x 20:
+# these need 400 to 600 steps, and twice as many between 0.1 and 3, where mu stays too small.
+SLACK, TIGHT = 1.5, 0.03
 EVERY = 5  # steps: how often that is looked at
 WHOLE = 64  # singular values, up to which all are found
 LARGE = 0.4  # of all singular vectors: more are found by X'X
