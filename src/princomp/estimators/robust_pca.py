@@ -41,6 +41,8 @@ METHODS = {
 }
 BY_CELLS = ("pcp", "cellwise", "online")  # methods for bad cells and missing ones, which must not bend scores
 SAFE_SIZE = SAFE_TOTAL[0] ** 0.5, SAFE_TOTAL[1] ** 0.25  # of deviations, whose squares are summed
+# Times tol, of the size of cells: what components leave of good cells where there is no noise, since steps end there.
+UNSURE = 10.0
 # Parameters that some methods alone have, and their defaults.
 OWN = {
     "alpha": (("pcp", "outlier-pursuit"), None),
@@ -136,7 +138,8 @@ class RobustPCA(Projection):
         The cost in force, of these.
     outlying_cells_ : (n, p) array of bool
         Cells that are bad, of ``"pcp"`` and ``"cellwise"``. Of ``"pcp"`` they are those of S that stand out of the
-        noise: beyond 2.58 standard deviations of X - L, by the median of its magnitudes. Without noise: that are not 0.
+        noise: beyond 2.58 standard deviations of X - L, by the median of its magnitudes, of whole numbers at least what
+        rounding leaves. Without noise, or if L is 0: that are not 0.
     cell_weights_, row_weights_ : (n, p) and (n,) array
         What cells and rows count, from 0 to 1, of ``"cellwise"``.
     cell_scale_ : (p,) array or None
@@ -508,7 +511,7 @@ class RobustPCA(Projection):
     def _refilled(self, X: Any, *, outlying: bool) -> Any:
         rows = self._open_cells(X)
         scale = np.ones(rows.width) if self._scale is None else self._scale
-        state = (self._basis(), self._noise, self._mean, scale, outlying)
+        state = (self._basis(), self._noise, self._mean, scale, self._unsure(), outlying)
         return self._finite(rows, rows.map(cells.refilled, *state, width=rows.width, dtype=rows.dtype))
 
     def _open_cells(self, X: Any) -> Rows:
@@ -520,8 +523,19 @@ class RobustPCA(Projection):
             )
         return rows
 
+    def _unsure(self) -> float:
+        """Return what components that are found up to tol leave of cells without noise, of a column in the middle."""
+        if self._noise is not None:
+            return 0.0
+        spread = self._cell_spread() * (1.0 if self._scale is None else self._scale)
+        return UNSURE * float(self.certificate_.tol) * float(np.median(np.hypot(self._mean, spread)))
+
     def _cell_unit(self) -> Array:
         if self._noise is not None:
             return np.where(self._noise > 0, self._noise, 1.0)
-        spread = np.sqrt((self._basis() ** 2) @ self._deviation**2)
+        spread = self._cell_spread()
         return np.where(spread > 0, spread, 1.0)
+
+    def _cell_spread(self) -> Array:
+        """Return the standard deviation along the components of each (scaled) column."""
+        return np.asarray(np.linalg.norm(self._basis() * self._deviation, axis=1))

@@ -20,10 +20,14 @@ def bad_cells(block: Array, rows: slice, V: Array, noise: Array | None, unit: Ar
 
 
 def refilled(
-    block: Any, rows: slice, V: Array, noise: Array | None, mean: Array, scale: Array, outlying: bool
+    block: Any, rows: slice, V: Array, noise: Array | None, mean: Array, scale: Array, least: float, outlying: bool
 ) -> Array:
-    """Return rows as they are, with missing cells, and ``outlying`` ones if asked for, as components V say."""
+    """Return rows as they are, with missing cells, and ``outlying`` ones if asked for, as components V say.
+
+    Cells that are no further than ``least`` from that are good, however well other cells of the row fit.
+    """
     given = np.asarray(block.toarray() if hasattr(block, "toarray") else block)
     found = clean_scores((given - mean) / scale, V, noise)
-    kept = found.clean if outlying else ~np.isnan(given)
-    return np.where(kept, given, found.Z @ V.T * scale + mean)
+    said = found.Z @ V.T * scale + mean
+    kept = found.clean | (np.abs(given - said) <= least) if outlying else ~np.isnan(given)
+    return np.where(kept, given, said)
