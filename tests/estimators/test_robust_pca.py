@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse
 from scipy.stats import chi2
 from sklearn.base import clone
+from sklearn.datasets import load_wine
 from sklearn.decomposition import IncrementalPCA
 from sklearn.exceptions import ConvergenceWarning
 
@@ -588,6 +589,7 @@ def test_only_online_takes_rows_as_they_come(method):
 PLANTED = {
     "pcp": {"alpha": 1.0},  # with which nothing of it is taken for bad
     "robpca": {"scores": "robust"},
+    "cellwise": {"tol": 1e-4},  # relative to what is left of cells, which is rounding here
     "online": {},
 }
 
@@ -646,6 +648,22 @@ def test_a_row_without_cells_and_a_row_of_nothing_but_bad_ones(planted):
         Z = planted.transform(X)
     np.testing.assert_allclose(Z[0], 0, atol=1e-12)
     assert np.isfinite(Z).all()
+
+
+@pytest.mark.parametrize("wild", [0, 2, 3])
+def test_cellwise_scores_of_few_columns_are_those_of_the_fit(wild):
+    """Two or three wild cells of 13, with four components, are more than least absolute deviations can bear."""
+    X = load_wine().data
+    rng, Y = np.random.default_rng(0), X.copy()
+    rows = rng.choice(len(X), 40, replace=False)
+    for row in rows:
+        Y[row, rng.choice(13, wild, replace=False)] += rng.choice([-20, 20], wild) * X.std(axis=0).mean()
+    model = RobustPCA(4, method="cellwise", scale=True, random_state=0).fit(Y)
+    inside = model.result_.value["scores"]
+    apart = np.abs(model.transform(Y) - inside).max(axis=1)
+    assert (apart < 1e-3).mean() > 0.9  # of others there are two minima, of which the fit need not have the lower one
+    within = np.sqrt((inside**2 / model.explained_variance_).sum(axis=1))
+    assert model.score_distance(Y)[rows].max() < 1.5 * within[rows].max()
 
 
 @pytest.mark.parametrize("method", PROJECTING)

@@ -29,6 +29,7 @@ NAMES = (
     "coding_pursuit",
     "ksvd_pairs",
     "coding_lasso",
+    "pursuit_cells",
 )
 
 told: list[Callable[[], Any]] = []  # who is called whenever a loop is compiled, which takes seconds
