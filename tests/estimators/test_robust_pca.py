@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse
 from scipy.stats import chi2
 from sklearn.base import clone
+from sklearn.datasets import load_wine
 from sklearn.decomposition import IncrementalPCA
 from sklearn.exceptions import ConvergenceWarning
 
@@ -28,6 +29,7 @@ from helpers import (
     value_or_error,
 )
 from princomp import PCA, RobustPCA
+from princomp.datasets import make_video
 
 METHODS = ("pcp", "cellwise", "outlier-pursuit", "robpca", "spherical", "online")
 OF_CELLS = ("pcp", "cellwise")
@@ -114,6 +116,7 @@ def recovers(n, share, **how):
     assert np.linalg.norm(model.low_rank_ - L) < 1e-5 * np.linalg.norm(L)
     assert model.rank_ == np.linalg.matrix_rank(L)
     assert np.array_equal(model.sparse_ != 0, S != 0)
+    assert np.array_equal(model.outlying_cells_, S != 0)
     assert model.certificate_.holds
     assert model.alpha_ == pytest.approx(1 / np.sqrt(n))
     return model
@@ -169,6 +172,15 @@ def test_objective_is_that_of_a_slow_solver(rows, factor, missing):
     assert model.certificate_.holds
 
 
+@pytest.mark.parametrize(("n", "p", "seed"), [(5000, 20, 0), (4000, 24, 7)])
+def test_a_tall_table_with_noise_takes_no_more_steps_than_there_are_by_default(n, p, seed):
+    X = noisy(n, p, 3, seed, corrupted=0.05)
+    with only_user_warnings():
+        model = RobustPCA(method="pcp", random_state=0).fit(X)
+    assert model.certificate_.holds
+    assert model.n_iter_ < 800
+
+
 def test_pcp_fills_missing_cells():
     L, S = candes(150, 0.05, seed=1)
     X = L + S
@@ -178,6 +190,18 @@ def test_pcp_fills_missing_cells():
     seen = ~np.isnan(X)
     assert np.array_equal((model.sparse_ != 0)[seen], (S != 0)[seen])
     assert not model.outlying_cells_[~seen].any()  # what was not seen is not bad
+
+
+@pytest.mark.parametrize("flicker", [0.15, 0.01, 0.0])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_rounding_leaves_of_a_clip_is_not_bad(flicker, seed):
+    """Of lights that hardly flicker most pixels are rounded to the same number, and the median of what is left is 0."""
+    clip = make_video(30, shape=(24, 32), n_shapes=2, flicker=flicker, random_state=seed)
+    with only_user_warnings():
+        model = RobustPCA(method="pcp", tol=1e-3, random_state=0).fit(np.round(clip.X))
+    bad = model.outlying_cells_
+    assert bad[clip.moving].all()
+    assert bad[~clip.moving].mean() < 0.05
 
 
 def test_pcp_is_of_the_data_as_they_are_and_components_are_of_its_low_rank_part():
@@ -203,6 +227,7 @@ def test_F22_small_alpha_leaves_nothing_to_the_low_rank_part(observe):
     assert np.abs(model.low_rank_).max() <= 1e-6 * np.abs(X).max()
     assert model.rank_ == 0
     np.testing.assert_allclose(model.sparse_, X, rtol=1e-6)
+    assert np.array_equal(model.outlying_cells_, X != 0)
     assert orthonormality_error(model.components_) < 1e-8
     assert np.isfinite(model.transform(X)).all()
     observe("F22", "pcp, alpha small", "low-rank part 0, sparse part X")
@@ -564,6 +589,7 @@ def test_only_online_takes_rows_as_they_come(method):
 PLANTED = {
     "pcp": {"alpha": 1.0},  # with which nothing of it is taken for bad
     "robpca": {"scores": "robust"},
+    "cellwise": {"tol": 1e-4},  # relative to what is left of cells, which is rounding here
     "online": {},
 }
 
@@ -622,6 +648,22 @@ def test_a_row_without_cells_and_a_row_of_nothing_but_bad_ones(planted):
         Z = planted.transform(X)
     np.testing.assert_allclose(Z[0], 0, atol=1e-12)
     assert np.isfinite(Z).all()
+
+
+@pytest.mark.parametrize("wild", [0, 2, 3])
+def test_cellwise_scores_of_few_columns_are_those_of_the_fit(wild):
+    """Two or three wild cells of 13, with four components, are more than least absolute deviations can bear."""
+    X = load_wine().data
+    rng, Y = np.random.default_rng(0), X.copy()
+    rows = rng.choice(len(X), 40, replace=False)
+    for row in rows:
+        Y[row, rng.choice(13, wild, replace=False)] += rng.choice([-20, 20], wild) * X.std(axis=0).mean()
+    model = RobustPCA(4, method="cellwise", scale=True, random_state=0).fit(Y)
+    inside = model.result_.value["scores"]
+    apart = np.abs(model.transform(Y) - inside).max(axis=1)
+    assert (apart < 1e-3).mean() > 0.9  # of others there are two minima, of which the fit need not have the lower one
+    within = np.sqrt((inside**2 / model.explained_variance_).sum(axis=1))
+    assert model.score_distance(Y)[rows].max() < 1.5 * within[rows].max()
 
 
 @pytest.mark.parametrize("method", PROJECTING)

@@ -210,3 +210,21 @@ def test_a_problem_without_cells_in_a_row():
     assert found.rows[3] == 1
     assert not found.cells[3].any()
     assert np.isfinite(found.value)
+
+
+def test_what_stays_is_the_answer():
+    """By name, as the estimator has it; nothing of what extrapolation remembers."""
+    X, _ = planted()
+    model = RobustPCA(2, method="cellwise", random_state=0).fit(X)
+    value = model.result_.value
+    assert {name: part.shape for name, part in value.items()} == {
+        "V": (9, 2),
+        "mean": (9,),
+        "scores": (60, 2),
+        "scales": (9,),
+        "row_scale": (),
+    }
+    np.testing.assert_allclose(np.abs(value["V"].T @ model.components_.T), np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(value["scales"], model.cell_scale_, rtol=1e-12)
+    seen = np.sqrt((value["scores"] ** 2 / model.explained_variance_).sum(axis=1))
+    assert np.mean(np.abs(seen - model.score_distances_) < 1e-3) > 0.8

@@ -10,6 +10,7 @@ from princomp.certificates.deviations import deviations_gap
 from princomp.data import Centered, as_rows
 from princomp.estimators.robust.scores import cell_residuals, clean_cells, filled, robust_scores
 from princomp.solvers.robust import deviations
+from princomp.solvers.robust.bounded import Spreads, bounded_scores
 from princomp.solvers.robust.deviations import LIMIT, clean_scores, least_deviations
 
 P, K = 200, 10
@@ -28,6 +29,11 @@ def planted(n, noise=0.0, share=0.1, size=20.0, seed=0, missing=0.0):
     X[bad] += size * rng.choice([-1.0, 1.0], bad.sum())
     X[rng.random((n, P)) < missing] = np.nan
     return X, V, Z, bad
+
+
+def spreads(V, noise):
+    """Of columns: of normal errors, and of what was planted."""
+    return Spreads(np.full(P, noise), np.sqrt(P * (V**2).sum(axis=1) + noise**2))
 
 
 def by_linear_program(x, V):
@@ -96,7 +102,7 @@ def test_with_noise_scores_are_those_of_the_clean_cells(noise, known, missing):
     X, V, Z, bad = planted(500, noise, missing=missing)
     clean = ~bad & ~np.isnan(X)
     best = mean_error(Z, [np.linalg.lstsq(V[c], x[c], rcond=None)[0] for x, c in zip(X, clean)])
-    found = clean_scores(X, V, np.full(P, noise) if known else None)
+    found = bounded_scores(X, V, spreads(V, noise)) if known else clean_scores(X, V)
     assert mean_error(Z, found.Z) < 1.05 * best
     assert mean_error(Z, np.nan_to_num(X) @ V) > 5 * best
     assert not (found.clean & bad).any()
@@ -106,7 +112,7 @@ def test_with_noise_scores_are_those_of_the_clean_cells(noise, known, missing):
 
 def test_a_row_of_other_noise_is_judged_by_its_own_for_its_score():
     X, V, Z, bad = planted(300, noise=1.0)
-    found = clean_scores(X, V, np.full(P, 0.01))  # a hundredth of the noise there is
+    found = bounded_scores(X, V, spreads(V, 0.01))  # a hundredth of the noise there is
     best = mean_error(Z, [np.linalg.lstsq(V[~b], x[~b], rcond=None)[0] for x, b in zip(X, bad)])
     assert mean_error(Z, found.Z) < 1.05 * best
     assert found.clean.mean() < 0.1  # but all its cells stand out
@@ -135,6 +141,21 @@ def test_few_cells_or_none():
         np.testing.assert_allclose(found.Z[row], least, atol=1e-7)
         np.testing.assert_allclose(scores.Z[row], least, atol=1e-7)
         assert (scores.clean[row] == there).all()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_few_cells_or_none_of_known_noise(noise):
+    """They fit exactly, however small the noise: no cell is so far out that it does not count."""
+    rng = np.random.default_rng(0)
+    V, X = orthonormal(rng, 12, 4), rng.normal(size=(4, 12))
+    for row, cells in enumerate((0, 1, 3, 4)):
+        X[row, cells:] = np.nan
+    found = bounded_scores(X, V, Spreads(np.full(12, noise), np.ones(12)))
+    assert not found.Z[0].any()
+    assert (found.clean == ~np.isnan(X)).all()
+    for row in (1, 2, 3):
+        there = ~np.isnan(X[row])
+        np.testing.assert_allclose(found.Z[row], np.linalg.lstsq(V[there], X[row, there])[0], atol=1e-10)
 
 
 @pytest.mark.parametrize(("n", "p", "k"), [(0, 5, 2), (1, 1, 1), (2, 3, 3), (3, 40, 30), (4, 5, 1)])

@@ -149,6 +149,21 @@ def test_without_wild_cells_it_is_nearly_pca():
     assert model.cell_scale_.mean() == pytest.approx(0.2, rel=0.05)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.1])
+@pytest.mark.parametrize("stream", [False, True])
+def test_components_of_noise_do_not_count(share, stream):
+    """They have some variance more than the noise, by chance."""
+    rng = np.random.default_rng(1)
+    V = np.linalg.qr(rng.normal(size=(20, 2)))[0]
+    X = 4 * rng.normal(size=(1000, 2)) @ V.T + rng.normal(size=(1000, 20))
+    X[rng.random(X.shape) < share] += 30
+    model = RobustPCA(5, method="online", random_state=0)
+    with only_user_warnings():
+        for part in np.split(X, 10) if stream else [X]:
+            model = model.partial_fit(part) if stream else model.fit(part)
+    assert model.rank_ == 2
+
+
 def test_components_beyond_those_there_are_do_not_follow_wild_cells():
     """Least absolute deviations would take a column's wild cells for a component of their own."""
     X, V = table(600)

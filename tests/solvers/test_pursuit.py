@@ -1,15 +1,19 @@
 """Low rank plus sparse: the gap and what it does not believe, a dual point by least squares, a rank that is known."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 
 import slow_pursuit
 from helpers import only_user_warnings
 from princomp import RobustPCA
 from princomp.certificates.pursuit import norm_bound, pursuit_gap
+from princomp.estimators.robust import low_rank
 from princomp.solvers.robust import alternating, pursuit
 from princomp.solvers.robust.least_squares_dual import least_squares_dual
 
@@ -101,6 +105,44 @@ def test_a_generic_solver_finds_nothing_better(seed):
     assert model.result_.objective <= generic(X, alpha) * (1 + 1e-7)
     value = model.result_.value
     np.testing.assert_allclose((value["U"] * value["values"]) @ value["V"].T, model.low_rank_, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("tol", [1e-4, 1e-6, 1e-10])
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_what_the_solver_says_of_itself_is_no_less_than_what_is_measured(rows, tol, shift):
+    """Of a Y beyond its bounds a norm that is foretold once took away just what <X, Y> was above the least cost."""
+    X = load_iris().data
+    X = X - shift * X.mean()
+    with only_user_warnings():
+        model = RobustPCA(1, method="outlier-pursuit" if rows else "pcp", tol=tol, random_state=0).fit(X)
+    assert model.result_.status.code == "converged"
+    assert model.certificate_.residual <= model.result_.history.residual[-1] * (1 + 1e-3) <= tol * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_run_that_thinks_too_well_of_itself_goes_on(rows, monkeypatch):
+    """Told a hundredth of its residual, so that it stops too early; what is measured has the last word."""
+    honest = low_rank.pursuit
+
+    def vain(parts, value, *, alpha, tol):
+        for state in honest(parts, value, alpha=alpha, tol=100 * tol):
+            yield replace(state, residual=state.residual / 100)
+
+    X, how = load_iris().data, {"method": "outlier-pursuit" if rows else "pcp", "random_state": 0}
+    usual = RobustPCA(1, **how).fit(X)
+    monkeypatch.setattr(low_rank, "pursuit", vain)
+    model = RobustPCA(1, **how).fit(X)
+    assert model.result_.status.code == "converged"
+    assert model.certificate_.holds
+    assert model.n_iter_ == model.result_.history.iteration[-1] == len(model.result_.history)
+    np.testing.assert_allclose(model.low_rank_, usual.low_rank_, atol=1e-3)
+    short = int(np.argmax(np.array(model.result_.history.residual) <= 1e-6)) + 2  # one more than where it first stopped
+    assert short < model.n_iter_
+    with pytest.warns(ConvergenceWarning, match=f"max_iter={short}"):
+        model = RobustPCA(1, max_iter=short, **how).fit(X)
+    assert model.result_.status.code == "iteration limit"
+    assert not model.certificate_.holds
 
 
 @pytest.mark.parametrize("rows", [False, True])

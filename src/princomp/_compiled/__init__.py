@@ -30,6 +30,7 @@ NAMES = (
     "ksvd_pairs",
     "coding_lasso",
     "image_groups",
+    "pursuit_cells",
 )
 
 told: list[Callable[[], Any]] = []  # who is called whenever a loop is compiled, which takes seconds

@@ -29,6 +29,7 @@ from princomp.estimators.robust_description import (
 from princomp.estimators.standardise import SAFE_TOTAL, as_given, safe_unit
 from princomp.progress import Tell
 from princomp.result import State
+from princomp.solvers.robust.bounded import Spreads
 
 # Each method, and the file in `princomp.estimators.robust` that has its ``solve``.
 METHODS = {
@@ -41,6 +42,8 @@ METHODS = {
 }
 BY_CELLS = ("pcp", "cellwise", "online")  # methods for bad cells and missing ones, which must not bend scores
 SAFE_SIZE = SAFE_TOTAL[0] ** 0.5, SAFE_TOTAL[1] ** 0.25  # of deviations, whose squares are summed
+# Times tol, of the size of cells: what components leave of good cells where there is no noise, since steps end there.
+UNSURE = 10.0
 # Parameters that some methods alone have, and their defaults.
 OWN = {
     "alpha": (("pcp", "outlier-pursuit"), None),
@@ -99,8 +102,9 @@ class RobustPCA(Projection):
         Whether columns are divided by robust scales first, for ``"cellwise"`` and ``"robpca"``.
     scores : {"robust", "projection"}, optional
         How `transform` finds scores: "robust" by least absolute deviations, then least squares on the cells that are
-        not bad, which no bad cell bends and which allows missing cells; "projection" by a product. By default "robust"
-        for methods that deal with cells ("pcp", "cellwise", "online").
+        not bad, of "cellwise" and "online" by their bounded loss, which no bad cell bends and which allows missing
+        cells; "projection" by a product. By default "robust" for methods that deal with cells ("pcp", "cellwise",
+        "online").
     batch_size : int, default 100
         For ``"online"``: rows that are looked at together.
     tol : float, default 1e-6
@@ -136,7 +140,8 @@ class RobustPCA(Projection):
         The cost in force, of these.
     outlying_cells_ : (n, p) array of bool
         Cells that are bad, of ``"pcp"`` and ``"cellwise"``. Of ``"pcp"`` they are those of S that stand out of the
-        noise: beyond 2.58 standard deviations of X - L, by the median of its magnitudes. Without noise: that are not 0.
+        noise: beyond 2.58 standard deviations of X - L, by the median of its magnitudes, of whole numbers at least what
+        rounding leaves. Without noise, or if L is 0: that are not 0.
     cell_weights_, row_weights_ : (n, p) and (n,) array
         What cells and rows count, from 0 to 1, of ``"cellwise"``.
     cell_scale_ : (p,) array or None
@@ -379,9 +384,9 @@ class RobustPCA(Projection):
         if not self._robust_scores():
             return super().transform(X)
         rows = self._open(X, reset=False)
-        X, unit, noise = self._standardised(rows)
+        X, unit, spreads = self._standardised(rows)
         how = {"width": self.n_components_, "dtype": np.float64 if unit != 1 else rows.dtype}
-        scores = X.in_dense_tiles().map(robust_scores, self._basis(), noise, **how)
+        scores = X.in_dense_tiles().map(robust_scores, self._basis(), spreads, **how)
         return self._finite(rows, scores if unit == 1 else (scores / unit).astype(rows.dtype))
 
     def _robust_scores(self) -> bool:
@@ -395,14 +400,20 @@ class RobustPCA(Projection):
     def _from_scores(self) -> Array:
         return self.components_.astype(np.float64)
 
-    def _standardised(self, rows: Rows) -> tuple[Centered, float, Array | None]:
-        """Return rows as the components see them, times a unit in which squares are safe; that unit; and the noise."""
+    def _standardised(self, rows: Rows) -> tuple[Centered, float, Spreads | None]:
+        """Return rows as the components see them, times a unit in which squares are safe; that unit; and spreads."""
         size = max(float(self._deviation.max(initial=0.0)), float(self._noise.max()) if self._noise is not None else 0)
         safe = size == 0 or SAFE_SIZE[0] < size < SAFE_SIZE[1]
         unit = 1.0 if safe else float(safe_unit(size))
         factor = np.full(rows.width, unit) if self._scale is None else unit / self._scale
-        mean, noise = self._mean if self._mean.any() else None, None if self._noise is None else self._noise * unit
-        return Centered(rows, mean, factor if np.any(factor != 1) else None), unit, noise
+        mean = self._mean if self._mean.any() else None
+        return Centered(rows, mean, factor if np.any(factor != 1) else None), unit, self._spreads(unit)
+
+    def _spreads(self, unit: float = 1.0) -> Spreads | None:
+        if self._noise is None:
+            return None
+        noise = self._noise * unit
+        return Spreads(noise, np.sqrt((self._basis() ** 2) @ (self._deviation * unit) ** 2 + noise**2))
 
     def score_distance(self, X: Any) -> Any:
         """Return how far rows lie from the centre within the span of the components, in standard deviations.
@@ -436,13 +447,13 @@ class RobustPCA(Projection):
         return self._distances(self._open(X, reset=False))[:, 1]
 
     def _distances(self, rows: Rows, gather: bool = False) -> Any:
-        X, unit, noise = self._standardised(rows)
+        X, unit, spreads = self._standardised(rows)
         variances, eps = (self._deviation * unit) ** 2, float(np.finfo(rows.dtype).eps)
         offset = 0.0 if X.mean is None else float(np.linalg.norm(X.mean * (1.0 if X.factor is None else X.factor)))
         state: tuple[Any, ...] = (self._basis(), variances, offset, eps)
         fn: Callable[..., Array] = distances
         if self._robust_scores():
-            X, fn, state = X.in_dense_tiles(), robust_distances, (state[0], noise, *state[1:])
+            X, fn, state = X.in_dense_tiles(), robust_distances, (state[0], spreads, *state[1:])
         with np.errstate(over="ignore", invalid="ignore"):
             both = (X.gather if gather else X.map)(fn, *state, width=2, dtype=np.float64)
             return self._finite(rows, both if unit == 1 else both / np.array([1.0, unit]))
@@ -462,8 +473,8 @@ class RobustPCA(Projection):
             deviations of the column along the components.
         """
         rows = self._open_cells(X)
-        centred, unit, noise = self._standardised(rows)
-        state = (self._basis(), noise, self._cell_unit() * unit)
+        centred, unit, spreads = self._standardised(rows)
+        state = (self._basis(), spreads, self._cell_unit() * unit)
         found = centred.in_dense_tiles().map(cells.residuals, *state, width=rows.width, dtype=rows.dtype)
         if isinstance(found, np.ndarray) and not np.isfinite(found).all():  # cells that are missing, or infinite
             check_values(rows, self._names, missing=True)
@@ -471,8 +482,8 @@ class RobustPCA(Projection):
 
     def _count_bad_cells(self, rows: Rows) -> Any:
         """Return how many cells of each row are bad, and how many there are, (n, 2)."""
-        X, unit, noise = self._standardised(rows)
-        state = (self._basis(), noise, self._cell_unit() * unit)
+        X, unit, spreads = self._standardised(rows)
+        state = (self._basis(), spreads, self._cell_unit() * unit)
         return X.in_dense_tiles().map(cells.bad_cells, *state, width=2, dtype=np.int64)
 
     def impute(self, X: Any) -> Any:
@@ -508,7 +519,7 @@ class RobustPCA(Projection):
     def _refilled(self, X: Any, *, outlying: bool) -> Any:
         rows = self._open_cells(X)
         scale = np.ones(rows.width) if self._scale is None else self._scale
-        state = (self._basis(), self._noise, self._mean, scale, outlying)
+        state = (self._basis(), self._spreads(), self._mean, scale, self._unsure(), outlying)
         return self._finite(rows, rows.map(cells.refilled, *state, width=rows.width, dtype=rows.dtype))
 
     def _open_cells(self, X: Any) -> Rows:
@@ -520,8 +531,19 @@ class RobustPCA(Projection):
             )
         return rows
 
+    def _unsure(self) -> float:
+        """Return what components that are found up to tol leave of cells without noise, of a column in the middle."""
+        if self._noise is not None:
+            return 0.0
+        spread = self._cell_spread() * (1.0 if self._scale is None else self._scale)
+        return UNSURE * float(self.certificate_.tol) * float(np.median(np.hypot(self._mean, spread)))
+
     def _cell_unit(self) -> Array:
         if self._noise is not None:
             return np.where(self._noise > 0, self._noise, 1.0)
-        spread = np.sqrt((self._basis() ** 2) @ self._deviation**2)
+        spread = self._cell_spread()
         return np.where(spread > 0, spread, 1.0)
+
+    def _cell_spread(self) -> Array:
+        """Return the standard deviation along the components of each (scaled) column."""
+        return np.asarray(np.linalg.norm(self._basis() * self._deviation, axis=1))

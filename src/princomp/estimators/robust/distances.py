@@ -11,6 +11,7 @@ import numpy as np
 
 from princomp._typing import Array
 from princomp.estimators.robust.scores import robust_scores
+from princomp.solvers.robust.bounded import Spreads
 from princomp.solvers.robust.univariate import length_limit, limit
 
 ROUNDING = 64.0  # times eps, of the length of a row and of the mean: an orthogonal distance below it is none
@@ -36,14 +37,14 @@ def distances(block: Any, rows: slice, V: Array, variances: Array, offset: float
 
 
 def robust_distances(
-    block: Array, rows: slice, V: Array, noise: Array | None, variances: Array, offset: float, eps: float
+    block: Array, rows: slice, V: Array, spreads: Spreads | None, variances: Array, offset: float, eps: float
 ) -> Array:
     """Return the same of robust scores, which bad cells do not bend; of rows with missing cells, from what is there.
 
     The squares of the cells that are there stand for those of all p.
     """
     varies = variances > 0
-    scores = robust_scores(block, rows, V, noise)[:, varies]
+    scores = robust_scores(block, rows, V, spreads)[:, varies]
     apart = block - scores @ V[:, varies].T
     there = ~np.isnan(apart)
     more = V.shape[0] / np.maximum(there.sum(axis=1), 1)

@@ -1,5 +1,6 @@
 """Low rank plus sparse: what `method="pcp"` and `method="outlier-pursuit"` share."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -8,10 +9,12 @@ import numpy as np
 from princomp._typing import Array
 from princomp.certificates.pursuit import pursuit_gap
 from princomp.estimators.robust.problem import RobustFound, RobustProblem
-from princomp.result import Result, Status, measured, warn
+from princomp.result import Result, State, Status, Value, measured, warn
 from princomp.solvers.krylov import orthonormal
 from princomp.solvers.robust.pursuit import Parts, Rows, dual_point, low_rank, pursuit, start
 from princomp.solvers.signs import signs
+
+ROUNDS = 4  # of steps and a measurement: a second one is rare, further ones only come of rounding
 
 
 @dataclass(frozen=True)
@@ -25,13 +28,30 @@ class Pair:
 
 
 def decomposed(problem: RobustProblem, parts: Parts, alpha: float) -> Pair:
-    """Return the pair of least cost, with its gap."""
-    begin = start(parts, int(problem.rng.integers(2**31)))
-    steps = partial(pursuit, parts, alpha=alpha, tol=problem.tol)
-    result = problem.drive(steps, begin, scope="global", warns=False)
-    left, right = low_rank(result.value)
+    """Return the pair of least cost, with its gap; where that is above what the solver says of itself, it goes on."""
+    value: Value = start(parts, int(problem.rng.integers(2**31)))
+    before, factor = None, 1.0
+    for _ in range(ROUNDS):
+        steps = partial(_steps, parts, alpha=alpha, tol=problem.tol, factor=factor)
+        result = problem.drive(steps, value, scope="global", warns=False).after(before)
+        pair = _pair(parts, result, alpha)
+        said, found = result.certificate.residual, pair.result.certificate.residual
+        if not result.status or found <= problem.tol or not said or result.n_iter >= problem.max_iter:
+            break
+        value, before, factor = result.value, result, factor * found / said
+    return told(pair)
+
+
+def _steps(parts: Parts, value: Value, *, alpha: float, tol: float, factor: float) -> Iterator[State]:
+    """Yield the states of `pursuit`, whose residuals are thought to be ``factor`` times what it says."""
+    for state in pursuit(parts, value, alpha=alpha, tol=tol / factor):
+        yield replace(state, residual=factor * state.residual)
+
+
+def _pair(parts: Parts, result: Result, alpha: float) -> Pair:
+    """Return what the last state holds, with the gap that its dual point proves."""
     S = parts.split(result.value["M"], alpha / float(result.value["mu"]))[1]
-    return told(judged(parts, (left, right), S, dual_point(parts, result.value, alpha), alpha, result))
+    return judged(parts, low_rank(result.value), S, dual_point(parts, result.value, alpha), alpha, result)
 
 
 def judged(parts: Parts, L: tuple[Array, Array], S: Array, Y: Array, alpha: float, result: Result) -> Pair:
@@ -50,9 +70,14 @@ def judged(parts: Parts, L: tuple[Array, Array], S: Array, Y: Array, alpha: floa
 
 
 def _remainder(parts: Parts, L: tuple[Array, Array], bad: Array, tol: float) -> Array:
-    """Return X - L on the cells that are bad, but for those that leave less than some good one: these are not."""
+    """Return X - L on the cells that are bad, but for those that leave less than some good one: these are not.
+
+    L = 0 has no error that good cells could show: all of X is left.
+    """
     seen = ~np.isnan(parts.X)
     R = np.where(seen, parts.X - L[0] @ L[1], 0.0)
+    if not len(L[1]):
+        return R
     sizes = parts.sizes(R)
     larger = bad & (sizes > np.where(bad, 0.0, sizes).max(initial=0.0))
     near = np.linalg.norm(R[~larger]) <= tol * np.linalg.norm(parts.X[seen])

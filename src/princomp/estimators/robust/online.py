@@ -139,7 +139,13 @@ def _found(
         mean=model.mean,
         scale=None,
         result=replace(result, value={**online.as_value(model), **past.value(), **kept}),
-        rank=int((signal > online.NEGLIGIBLE * rest + online.LEAST * signal.sum()).sum()),
+        rank=int((signal > _most_by_chance(past, rest) + online.LEAST * signal.sum()).sum()),
         noise=noise,
         seen=int(past.seen),
     )
+
+
+def _most_by_chance(past: Past, rest: float) -> float:
+    """Return what variance above that of the noise so many rows of noise alone show (Marchenko & Pastur, 1967)."""
+    rows = max(float(past.C[-1, -1]), 1.0)
+    return rest * ((1 + np.sqrt(len(past.A) / rows)) ** 2 - 1)

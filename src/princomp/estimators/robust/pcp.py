@@ -12,6 +12,7 @@ from princomp.solvers.robust.deviations import LIMIT, NORMAL
 from princomp.solvers.robust.pursuit import Cells
 
 BAD = 0.5  # the share of a row's cells beyond which all of it is bad
+ROUNDING = 12.0**-0.5  # standard deviation of what rounding to whole numbers leaves
 
 
 def solve(problem: RobustProblem) -> RobustFound:
@@ -31,15 +32,26 @@ def solve(problem: RobustProblem) -> RobustFound:
     if some is not X:
         pair = _among_all(pair, rows, columns)
     answer = found(problem, pair, alpha)
-    # Of data with noise, were it by rounding alone, many cells of S are not 0: those that stand out of it are bad.
-    noise = NORMAL * np.median(np.abs(X - pair.left @ pair.right)[seen])
-    bad = np.abs(pair.S) > LIMIT * noise
+    bad = np.abs(pair.S) > LIMIT * _noise(X, pair, problem.unit)
     return replace(
         answer,
         outliers=bad.sum(axis=1) > BAD * seen.sum(axis=1),
         distances=_distances(X, pair, answer),
         more={**answer.more, "outlying_cells_": bad},
     )
+
+
+def _noise(X: Array, pair: Pair, unit: float) -> float:
+    """Return the standard deviation of what L leaves of good cells: of data with noise, many cells of S are not 0.
+
+    L = 0 leaves X itself, which is no noise. Of whole numbers most may have been rounded to the same, and the median of
+    what is left be 0, but all have been rounded.
+    """
+    if not len(pair.right):
+        return 0.0
+    cells = X[~np.isnan(X)]
+    least = ROUNDING * unit if np.array_equal(cells, np.rint(cells / unit) * unit) else 0.0
+    return max(NORMAL * float(np.nanmedian(np.abs(X - pair.left @ pair.right))), least)
 
 
 def _among_all(pair: Pair, rows: Array, columns: Array) -> Pair:

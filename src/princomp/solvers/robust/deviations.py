@@ -58,7 +58,7 @@ class CleanScores:
     Z: Array  # (n, k)
     residuals: Array  # (n, p) in scales, NaN where cells are missing
     clean: Array  # (n, p) bool: within the limit; False where cells are missing
-    scales: Array  # (n,) of the rows' errors: in units of the noise that was given, if any was
+    scales: Array  # (n,) of the rows' errors; of columns of known noise, in units of it
 
 
 def least_deviations(X: Array, V: Array, tol: float = DEVIATIONS_TOL) -> Deviations:
@@ -85,19 +85,17 @@ def least_deviations(X: Array, V: Array, tol: float = DEVIATIONS_TOL) -> Deviati
     n, (p, k) = len(X), V.shape
     Z, Y, steps = np.zeros((n, k)), np.zeros((n, p)), 0
     grams = gram_maker(V)
-    for tile in _tiles(n, p, k):
+    for tile in tiles(n, p, k):
         Z[tile], Y[tile], needed = _deviations(np.asarray(X[tile], dtype=np.float64), V, grams, tol)
         steps = max(steps, needed)
     return Deviations(Z, Y, steps)
 
 
-def clean_scores(X: Array, V: Array, noise: Array | None = None, limit: float = LIMIT) -> CleanScores:
+def clean_scores(X: Array, V: Array, limit: float = LIMIT) -> CleanScores:
     """Return the least squares scores of rows X (n, p), NaN missing, on their clean cells.
 
-    A cell is clean if its residual is within ``limit`` scales. The scale of a cell is that of its column, ``noise``
-    (p,), or, if that is None, the row's own, from the median of its |residuals|: 0.67 of the sd of normal errors. A row
-    whose errors are larger than ``noise`` throughout is judged by its own scale for the score, so that there always is
-    one; but ``residuals`` and ``clean`` are said in the scales given.
+    A cell is clean if its residual is within ``limit`` scales, which are the row's own, from the median of its
+    |residuals|: 0.67 of the sd of normal errors.
 
     Parameters
     ----------
@@ -105,23 +103,21 @@ def clean_scores(X: Array, V: Array, noise: Array | None = None, limit: float = 
         Rows, less the centre.
     V : (p, k) array
         Orthonormal columns.
-    noise : (p,) array, optional
-        Scales of columns' errors.
     limit : float
         In scales.
     """
     n, (p, k) = len(X), V.shape
     Z, scales = np.zeros((n, k)), np.zeros(n)
     residuals, clean = np.empty((n, p)), np.empty((n, p), dtype=bool)
-    grams, eps = gram_maker(V), np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps
-    for tile in _tiles(n, p, k):
+    grams, known = gram_maker(V), rounding(X)
+    for tile in tiles(n, p, k):
         Z[tile], residuals[tile], clean[tile], scales[tile] = _clean(
-            np.asarray(X[tile], dtype=np.float64), V, grams, noise, limit, ROUNDING * float(eps)
+            np.asarray(X[tile], dtype=np.float64), V, grams, limit, known
         )
     return CleanScores(Z, residuals, clean, scales)
 
 
-def _tiles(n: int, p: int, k: int) -> list[slice]:
+def tiles(n: int, p: int, k: int) -> list[slice]:
     """Return slices of rows, of which neither the cells nor the matrices take too much at a time."""
     size = max(1, min(TILE_BYTES // (8 * max(p, 1)), GRAM_BYTES // (8 * max(k, 1) ** 2)))
     return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
@@ -155,7 +151,7 @@ def _solve(G: Array, b: Array) -> Array:
     return np.asarray(np.linalg.solve(G, b[:, :, None])[:, :, 0])
 
 
-def _null(there: Array, grams: Grams, k: int) -> Array | float:
+def untold(there: Array, grams: Grams, k: int) -> Array | float:
     """Return projectors (n, k, k) on scores of which the cells that are there tell nothing; 0. if they tell of all."""
     if there.all():
         return 0.0
@@ -167,18 +163,19 @@ def _null(there: Array, grams: Grams, k: int) -> Array | float:
     return np.asarray(kept @ kept.transpose(0, 2, 1))
 
 
-def _of_rows(null: Array | float, rows: Array) -> Array | float:
+def null_of(null: Array | float, rows: Array) -> Array | float:
+    """Return such projectors of some rows."""
     return null[rows] if isinstance(null, np.ndarray) else null
 
 
-def _told(G: Array, null: Array | float) -> Array:
+def told(G: Array, null: Array | float) -> Array:
     """Return matrices that can be solved where cells do not tell of all scores: of those, solutions have nothing."""
     return G + null * np.trace(G, axis1=1, axis2=2)[:, None, None] if isinstance(null, np.ndarray) else G
 
 
-def _least_squares(X: Array, V: Array, grams: Grams, weights: Array, Z: Array, null: Array | float) -> Array:
+def least_squares(X: Array, V: Array, grams: Grams, weights: Array, Z: Array, null: Array | float) -> Array:
     """Return scores of weighted least squares, from Z (n, k), which stays what it is where cells tell nothing."""
-    G = _told(grams(weights), null)
+    G = told(grams(weights), null)
     for _ in range(2):  # the second one takes away what the first one lost by its condition
         Z = Z + _solve(G, (weights * (X - Z @ V.T)) @ V)
     return Z
@@ -194,13 +191,13 @@ def _deviations(X: Array, V: Array, grams: Grams, tol: float) -> tuple[Array, Ar
     unit = middle_size(np.abs(X), X != 0, 0)
     unit[unit == 0] = 1.0  # rows of zeros, or of nothing
     X = X / unit[:, None]
-    null = _null(there, grams, k)
-    Z = _least_squares(X, V, grams, omega, np.zeros((n, k)), null)
+    null = untold(there, grams, k)
+    Z = least_squares(X, V, grams, omega, np.zeros((n, k)), null)
     out_Z, out_Y = Z.copy(), np.zeros((n, p))
     left = omega * (X - Z @ V.T)
     enough = tol * omega.sum(axis=1)
     rest = np.flatnonzero(np.abs(left).sum(axis=1) > np.maximum(enough, 8 * np.finfo(np.float64).eps * largest / unit))
-    at = _Interior.begin(X[rest], Z[rest], left[rest], omega[rest], _of_rows(null, rest))
+    at = _Interior.begin(X[rest], Z[rest], left[rest], omega[rest], null_of(null, rest))
     for step in range(MOST_STEPS + 1):
         if not len(rest):
             return out_Z * unit[:, None], out_Y, step
@@ -236,7 +233,7 @@ class _Interior:
     def of(self, rows: Array) -> _Interior:
         """Return these rows of it."""
         X, Z, u, w, s, t, omega = (part[rows] for part in (self.X, self.Z, self.u, self.w, self.s, self.t, self.omega))
-        return _Interior(X, Z, u, w, s, t, omega, _of_rows(self.null, rows))
+        return _Interior(X, Z, u, w, s, t, omega, null_of(self.null, rows))
 
     @property
     def gap(self) -> Array:
@@ -246,7 +243,7 @@ class _Interior:
     def step(self, V: Array, grams: Grams) -> _Interior:
         """Return where a step leads."""
         q = self.omega / (self.u / self.s + self.w / self.t)
-        G = _told(grams(q), self.null)
+        G = told(grams(q), self.null)
         left, astray = self.X - self.Z @ V.T, (self.omega * (self.t - self.s)) @ V / 2  # V'y: 0 but for rounding
         du, dw, dy, dz = self._direction(V, q, G, left, astray, 0.0, 0.0)
         primal, dual = self._lengths(du, dw, dy)
@@ -300,35 +297,43 @@ def middle_size(sizes: Array, there: Array, k: int) -> Array:
     return np.where(counts > 0, found, 0.0)
 
 
-def _clean(
-    X: Array, V: Array, grams: Grams, noise: Array | None, limit: float, rounding: float
-) -> tuple[Array, Array, Array, Array]:
+def rounding(X: Array) -> float:
+    """Return what cells of the fit are known up to, relative to the largest of them."""
+    return ROUNDING * float(np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps)
+
+
+def least_errors(X: Array, fitted: Array, known: float) -> Array:
+    """Return what errors (n,) are below which they are rounding, of rows X (n, p) without gaps.
+
+    That is rounding of the fit; if that is 0, of the wildest cell's: no error is infinite in scales.
+    """
+    floor = known * np.abs(fitted).max(axis=1, initial=0.0) + known**2 * np.abs(X).max(axis=1, initial=0.0)
+    return np.maximum(floor, np.finfo(np.float64).tiny)
+
+
+def _clean(X: Array, V: Array, grams: Grams, limit: float, known: float) -> tuple[Array, Array, Array, Array]:
     """Return scores, residuals in scales, which cells are clean, and the rows' scales, of rows that are few."""
     k, there = V.shape[1], ~np.isnan(X)
     Z = _deviations(X, V, grams, DEVIATIONS_TOL)[0]
-    full, null = np.where(there, X, 0.0), _null(there, grams, k)
-    # Errors below that are rounding of the fit, (n,); if that is 0, of the wildest cell's: none is infinite in scales.
-    floor = rounding * np.abs(Z @ V.T).max(axis=1, initial=0.0) + rounding**2 * np.abs(full).max(axis=1, initial=0.0)
-    floor = np.maximum(floor, np.finfo(np.float64).tiny)
-    columns = np.ones_like(X) if noise is None else np.maximum(noise, floor[:, None])  # units of cells
-    least = floor if noise is None else np.ones(len(X))
+    full, null = np.where(there, X, 0.0), untold(there, grams, k)
+    least = least_errors(full, Z @ V.T, known)
     scales, used = least.copy(), there.copy()
     rest = np.arange(len(X))
     for turn in range(MOST_ROUNDS):
-        sizes = np.abs(full[rest] - Z[rest] @ V.T) / columns[rest]
-        scales[rest] = np.maximum(_scale(sizes, there[rest], k, exact=turn == 0), least[rest])
+        sizes = np.abs(full[rest] - Z[rest] @ V.T)
+        scales[rest] = np.maximum(row_scales(sizes, there[rest], k, exact=turn == 0), least[rest])
         now = there[rest] & (sizes <= limit * scales[rest, None])
         moved = (now != used[rest]).any(axis=1) | (turn == 0)
         used[rest] = now
         rest, now = rest[moved], now[moved]
         if not len(rest):
             break
-        Z[rest] = _least_squares(full[rest], V, grams, now.astype(np.float64), Z[rest], _of_rows(null, rest))
-    residuals = (X - Z @ V.T) / (columns if noise is not None else scales[:, None])
+        Z[rest] = least_squares(full[rest], V, grams, now.astype(np.float64), Z[rest], null_of(null, rest))
+    residuals = (X - Z @ V.T) / scales[:, None]
     return Z, residuals, np.abs(residuals) <= limit, scales
 
 
-def _scale(sizes: Array, there: Array, k: int, *, exact: bool) -> Array:
+def row_scales(sizes: Array, there: Array, k: int, *, exact: bool) -> Array:
     """Return the scale of each row's |residuals|: ``exact`` if k of them are 0, else those of least squares."""
     middle = NORMAL * middle_size(sizes, there, k if exact else 0)
     counts = there.sum(axis=1)
