@@ -27,7 +27,7 @@ from princomp import (
 )
 from princomp.data.memory import MemoryRows
 from princomp.kernels import Cosine, Gaussian, Laplacian, Linear, NearestNeighbors, Normalized, Polynomial, Sigmoid
-from princomp.losses import Absolute, Huber, Power, Squared
+from princomp.losses import Absolute, Huber, HyperbolicTangent, Power, Squared
 from princomp.penalties import (
     L0,
     L1,
@@ -106,6 +106,7 @@ MODELS |= {
         DictionaryLearning(2, penalty=ElasticNet(0.5, 0.25), constraint=ElasticNetBall(0.5), loss=Power(1.5)),
         (),
     ),
+    "unfitted-hyperbolic": (PCA(2, solver="optimize", loss=HyperbolicTangent(1.5, 4.0)), ()),
     "unfitted-l0": (DictionaryLearning(2, penalty=L0(0.5), constraint=L1Ball(2.0), loss=Absolute()), ()),
     "unfitted-lp": (DictionaryLearning(2, penalty=Lp(0.5, 0.5), constraint=L2Ball(2.0)), ()),
     "unfitted-sphere": (DictionaryLearning(2, constraint=Sphere(2.0), transform_penalty=L1(0.5)), ()),
