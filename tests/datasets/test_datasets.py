@@ -18,6 +18,7 @@ MAKERS = {
     "make_circles": {"n_samples": 30},
     "make_swiss_roll": {"n_samples": 30},
     "make_brain": {"n_samples": 30, "shape": (12, 14, 10)},
+    "make_video": {"n_frames": 20, "shape": (24, 32)},
 }
 makers = pytest.mark.parametrize("name", MAKERS)
 
@@ -51,7 +52,7 @@ def test_shape_dtype_and_finiteness(name):
     X = make(name).X
     assert X.dtype == np.float64
     assert X.flags.c_contiguous
-    assert X.shape[0] == MAKERS[name]["n_samples"]
+    assert X.shape[0] == MAKERS[name].get("n_samples", MAKERS[name].get("n_frames"))
     assert np.isfinite(X).all()
     assert X.shape[1] == MAKERS[name].get("n_features", X.shape[1])
 

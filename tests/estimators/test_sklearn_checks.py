@@ -24,6 +24,10 @@ TRUE_WARNINGS = (  # data of the checks are noise, or have none, or are a few po
 )
 
 
+# Noise in two columns has no plane that stands out: the bounded losses have a long flat valley, and a fit says so.
+VALLEY = {"cellwise": r"Not converged after max_iter=1000 iterations"}
+
+
 def expected_failures(estimator):
     if getattr(estimator, "method", None) != "closed-form":
         return {}
@@ -36,4 +40,6 @@ def test_common_checks(estimator, check):
     with warnings.catch_warnings():
         for message in TRUE_WARNINGS:
             warnings.filterwarnings("ignore", message, UserWarning)
+        if valley := VALLEY.get(getattr(estimator, "method", None)):
+            warnings.filterwarnings("ignore", valley, UserWarning)
         check(estimator)

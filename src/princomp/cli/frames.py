@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 BACKGROUND, FOREGROUND, STRIP = FILES = ("background", "foreground", "strip.png")
 IN_STRIP = 6  # frames
+TAKEN_APART = ("pcp", "outlier-pursuit")  # methods that leave a low-rank part of the data themselves
 
 
 def are_images(rows: Any) -> bool:
@@ -58,7 +59,7 @@ def _split(estimator: Any, rows: Any) -> Iterator[list[Array]]:
     """Yield frame, background and foreground, each as an image of as many bits as the frame has, 8 or 16."""
     import numpy as np
 
-    low_rank = getattr(estimator, "low_rank_", None)
+    low_rank = estimator.low_rank_ if estimator.method in TAKEN_APART else None
     bits, low, high = _range(rows)
     for i in range(len(rows.offsets) - 1):
         block = np.asarray(rows.block(i), np.float64)

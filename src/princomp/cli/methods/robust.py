@@ -8,7 +8,7 @@ import click
 
 from princomp._text import count, percent, shown
 from princomp.cli.frames import FILES as FRAMES
-from princomp.cli.frames import are_images, write_frames
+from princomp.cli.frames import TAKEN_APART, are_images, write_frames
 from princomp.cli.methods import Method
 from princomp.cli.options import IMAGE_SHAPE, MAX_ITER, TOL, as_images
 from princomp.cli.tables import sample_column
@@ -26,6 +26,7 @@ NEEDS = {
     "batch_size": ("online",),
 }
 BY_CELLS = ("pcp", "cellwise", "online")
+TELL_CELLS = ("pcp", "cellwise")  # methods that leave which cells of the fit are bad
 OUTLIERS, CELLS, CLEANED, LOW_RANK, SPARSE = TABLES = (
     "outliers.csv",
     "cells.csv",
@@ -88,7 +89,7 @@ def tables(estimator: Any, rows: Any, options: Mapping[str, Any]) -> dict[str, d
 
         found[CELLS] = _cells_table(rows, X, fitted, residuals, bad)
         found[CLEANED] = _as_data(rows, np.where(bad | np.isnan(X), fitted, X))
-    if options["parts"] and hasattr(estimator, "low_rank_"):
+    if options["parts"] and estimator.method in TAKEN_APART:
         found |= {LOW_RANK: _as_data(rows, estimator.low_rank_), SPARSE: _as_data(rows, estimator.sparse_)}
     return found
 
@@ -102,9 +103,9 @@ def _outliers(estimator: Any, rows: Any) -> dict[str, Any]:
         "beyond_score_limit": score > estimator.score_limit_,
         "beyond_orthogonal_limit": orthogonal > estimator.orthogonal_limit_,
     }
-    if hasattr(estimator, "row_weights_"):
+    if estimator.method == "cellwise":
         columns["weight"] = estimator.row_weights_
-    if hasattr(estimator, "outlying_cells_"):
+    if estimator.method in TELL_CELLS:
         columns["bad_cells"] = estimator.outlying_cells_.sum(axis=1)
     return columns | {"outlier": estimator.outliers_}
 
@@ -118,10 +119,9 @@ def _cells(estimator: Any, rows: Any) -> "tuple[Array, Array, Array, Array]":
 
     X = statistics.whole(Centered(rows))
     residuals = np.asarray(estimator.cell_residuals(rows))
-    low_rank = getattr(estimator, "low_rank_", None)
-    fitted = np.asarray(estimator.inverse_transform(estimator.transform(rows)) if low_rank is None else low_rank)
-    bad = getattr(estimator, "outlying_cells_", None)
-    return X, fitted, residuals, np.abs(residuals) > LIMIT if bad is None else bad
+    apart, told = estimator.method in TAKEN_APART, estimator.method in TELL_CELLS
+    fitted = estimator.low_rank_ if apart else np.asarray(estimator.inverse_transform(estimator.transform(rows)))
+    return X, fitted, residuals, estimator.outlying_cells_ if told else np.abs(residuals) > LIMIT
 
 
 def _cells_table(rows: Any, X: "Array", fitted: "Array", residuals: "Array", bad: "Array") -> dict[str, Any]:
@@ -193,9 +193,9 @@ def _far_out(estimator: Any, rows: Any) -> list[str]:
 
 
 def _bad_cells(estimator: Any, rows: Any) -> list[str]:
-    bad = getattr(estimator, "outlying_cells_", None)
-    if bad is None:
+    if estimator.method not in TELL_CELLS:
         return []
+    bad = estimator.outlying_cells_
     per_column, total = bad.sum(axis=0), int(bad.sum())
     if not total:
         return ["No cell is bad."]
