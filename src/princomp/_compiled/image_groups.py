@@ -118,3 +118,10 @@ def scatter(patches: Array, places: Array, tall: int, wide: int, weights: Array,
                 for x in range(wide):
                     sums[top + y, left + x] += weight * patches[g, k, y * wide + x]
                     totals[top + y, left + x] += weight
+
+
+def warm_up() -> None:
+    """Compile."""
+    image, zero, one = np.zeros((3, 3)), np.zeros(1, np.int64), np.ones(1)
+    places = nearest(image, zero, zero, 2, 2, 1, 2)
+    scatter(gather(image, places, 2, 2), places, 2, 2, one, np.zeros((3, 3)), np.zeros((3, 3)))

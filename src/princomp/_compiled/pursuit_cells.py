@@ -101,3 +101,11 @@ def move(X: Array, L: Array, M: Array, before: float, ratio: float, relax: float
         _move(X[rows], L[rows], M[rows], before, ratio, relax, out[rows])
         _sum(X[rows], L[rows], M[rows], out[rows], before, bound, sums)
     return out, sums
+
+
+def warm_up() -> None:
+    """Compile."""
+    X, out = np.eye(2), np.empty((2, 2))
+    fill(X, X, 1.0, 1.0, out)
+    dual(X, X, 1.0, 1.0, out)
+    move(X, X, X, 1.0, 1.0, 1.0, 1.0)
