@@ -66,8 +66,7 @@ lowest: $(VENV)/.made  ## what all methods promise, with the oldest versions tha
 	@test -x build/lowest/bin/python || $(LOWEST) -m venv build/lowest
 	@build/lowest/bin/python -m pip install -qq --disable-pip-version-check \
 	    $$($(python) tools/lowest.py cli dask) pytest pytest-xdist "pandas==2.2.3" -e .
-	@build/lowest/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider tests/test_methods.py \
-	    --deselect "tests/test_methods.py::test_N3_every_storage_gives_the_same_answer[robust, spherical-dask]" $(ARGS)  # fails there: to be mended
+	@build/lowest/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider tests/test_methods.py $(ARGS)
 
 clean:  ## remove the environment, caches and everything the commands wrote
 	@echo "Removing $(VENV), caches, out/ and docs/_build/"

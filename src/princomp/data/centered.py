@@ -117,7 +117,7 @@ class Centered:
     def _of_changed(self, fn: Function, state: tuple[Any, ...]) -> tuple[Function, tuple[Any, ...]]:
         """Return a function of tiles as they are, and its state, that gives what ``fn`` gives of changed ones."""
         for change, how in self.changes:  # the last one, which is called last, first
-            fn, state = of_changed, (change, how, fn, *state)
+            fn, state = of_changed, (how, change, fn, *state)
         return fn, state
 
     def reduce(

@@ -33,15 +33,18 @@ class Wrapped(Rows):
 
     def reduce(self, fn: Function, *state: Any, **how: Any) -> Any:
         """Return the sum of ``fn`` over changed blocks, taken where the rows beneath are (see `Rows.reduce`)."""
-        return self._rows.reduce(of_changed, self._change, self._how, fn, *state, **how)
+        return self._rows.reduce(of_changed, self._how, self._change, fn, *state, **how)
 
     def map(self, fn: Function, *state: Any, **outputs: Any) -> Any:
         """Return ``fn`` of changed blocks, row by row, in the kind of the rows beneath (see `Rows.map`)."""
-        return self._rows.map(of_changed, self._change, self._how, fn, *state, **outputs)
+        return self._rows.map(of_changed, self._how, self._change, fn, *state, **outputs)
 
 
-def of_changed(block: Any, rows: slice, change: Change, how: Any, fn: Function, *state: Any) -> Any:
-    """Return what a block function makes of a changed block."""
+def of_changed(block: Any, rows: slice, how: Any, change: Change, fn: Function, *state: Any) -> Any:
+    """Return what a block function makes of a changed block.
+
+    ``how`` comes before ``change``: a tuple that begins with a function is a task to Dask 2025.3, which calls it.
+    """
     return fn(*change(block, rows, *how), *state)
 
 
