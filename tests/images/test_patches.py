@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from princomp.images import assemble, extract_patches, patch_positions
+from helpers import Allocated
+from princomp import PCA, DictionaryLearning
+from princomp.images import assemble, extract_patches, patch_positions, patch_rows
 
 
 def picture(*shape, dtype=np.float64, seed=0):
@@ -141,3 +143,56 @@ def test_what_cannot_be_cut_or_put_together(call, message):
 def test_only_real_numbers_are_pixels(values):
     with pytest.raises(TypeError, match="image must hold real numbers"):
         extract_patches(values, 2)
+
+
+# Block by block
+
+
+@pytest.mark.parametrize("channels", [(), (1,), (2,), (3,)])
+@pytest.mark.parametrize(("size", "stride"), [(1, 1), ((4, 3), 1), (4, (3, 5)), (11, 2)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8])
+def test_rows_of_patches_are_patches(channels, size, stride, dtype):
+    image = np.abs(picture(11, 17, *channels)).astype(np.uint8).astype(dtype)
+    rows, patches = patch_rows(image, size, stride=stride), extract_patches(image, size, stride=stride)
+    assert rows.shape == patches.shape
+    assert rows.dtype == patches.dtype
+    rows.offsets = np.unique([0, 1, 7, len(patches) // 2, len(patches)].copy())
+    rows.offsets = rows.offsets[rows.offsets <= len(patches)]
+    blocks = [rows.block(i) for i in range(len(rows.offsets) - 1)]
+    np.testing.assert_array_equal(np.vstack(blocks), patches)
+
+
+def test_what_is_learned_of_rows_of_patches_is_what_is_learned_of_patches():
+    image = picture(60, 70)
+    image += np.roll(image, 1, axis=0) + np.roll(image, 1, axis=1)
+    rows, patches = patch_rows(image, 6), extract_patches(image, 6)
+    rows.offsets = np.append(np.arange(0, rows.shape[0], 500), rows.shape[0])
+    found, expected = (PCA(5).fit(data) for data in (rows, patches))
+    np.testing.assert_allclose(found.components_, expected.components_, atol=1e-10)
+    np.testing.assert_allclose(found.transform(rows), expected.transform(patches), atol=1e-8)
+    how = {"n_components": 12, "nonzeros": 3, "method": "ksvd", "max_iter": 5, "random_state": 0}
+    found, expected = (DictionaryLearning(**how).fit(data) for data in (rows, patches))
+    np.testing.assert_allclose(found.components_, expected.components_, atol=1e-8)
+
+
+def test_patches_of_an_image_are_never_all_there():
+    """700 MB of them, of an image of 6 MB."""
+    image = np.random.default_rng(0).normal(size=(1200, 1300)).astype(np.float32)
+    PCA(2, solver="eigh").fit(patch_rows(image[:20, :20], 11))  # imports are not the subject
+    with Allocated() as memory:
+        rows = patch_rows(image, 11)
+        pca = PCA(2, solver="eigh").fit(rows)
+    assert pca.certificate_.holds
+    assert rows.shape[0] * rows.shape[1] * 4 > 7e8
+    assert memory.peak < 2e8
+
+
+@pytest.mark.parametrize(("shape", "layout"), [((9, 9), (4, 5)), ((9, 9, 1), (4, 5)), ((9, 9, 3), (4, 5, 3))])
+def test_columns_of_patches_are_pixels(shape, layout):
+    assert patch_rows(np.zeros(shape), (4, 5)).layout.shape == layout
+    assert patch_rows(np.zeros((9, 9, 2)), 4).layout is None
+
+
+def test_patches_that_do_not_fit_are_no_rows():
+    with pytest.raises(ValueError, match="do not fit into an image of 3 x 4"):
+        patch_rows(np.zeros((3, 4)), 5)

@@ -9,6 +9,7 @@ from princomp.images.denoising import denoise
 from princomp.images.dictionaries import dct_dictionary, haar_dictionary
 from princomp.images.inpainting import inpaint
 from princomp.images.noise import estimate_noise
+from princomp.images.patch_rows import patch_rows
 from princomp.images.patches import assemble, extract_patches, patch_positions
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "haar_dictionary",
     "inpaint",
     "patch_positions",
+    "patch_rows",
 ]

@@ -37,6 +37,7 @@ def extract_patches(image: Any, size: int | Pair, *, stride: int | Pair = 1) -> 
     See Also
     --------
     assemble : The way back.
+    patch_rows : The same block by block, where all of them would not fit into memory.
 
     Examples
     --------
@@ -54,8 +55,7 @@ def extract_patches(image: Any, size: int | Pair, *, stride: int | Pair = 1) -> 
     (625, 192)
     """
     pixels = checked_image(image)
-    tall, wide = _checked_size(size, pixels.shape)
-    tops, lefts = _grid(pixels.shape, (tall, wide), stride)
+    (tall, wide), tops, lefts = patch_grid(pixels.shape, size, stride)
     windows = sliding_window_view(pixels, (tall, wide, pixels.shape[2]))[:, :, 0]  # a view, nothing is copied
     return np.asarray(windows[tops[:, None], lefts].reshape(len(tops) * len(lefts), -1))
 
@@ -90,8 +90,7 @@ def assemble(patches: Any, shape: tuple[int, ...], size: int | Pair, *, stride: 
     True
     """
     height, width, channels = _checked_shape(shape)
-    tall, wide = _checked_size(size, (height, width))
-    tops, lefts = _grid((height, width), (tall, wide), stride, covered=True)
+    (tall, wide), tops, lefts = patch_grid((height, width), size, stride, covered=True)
     rows = _floats(np.asarray(patches), "patches")
     expected = (len(tops) * len(lefts), tall * wide * channels)
     if rows.shape != expected:
@@ -129,21 +128,25 @@ def patch_positions(shape: tuple[int, ...], size: int | Pair, *, stride: int | P
     >>> patch_positions((4, 5), 2, stride=2).tolist()
     [[0, 0], [0, 2], [0, 3], [2, 0], [2, 2], [2, 3]]
     """
-    height, width, _ = _checked_shape(shape)
-    tops, lefts = _grid((height, width), _checked_size(size, (height, width)), stride)
+    _, tops, lefts = patch_grid(_checked_shape(shape), size, stride)
     return np.column_stack([np.repeat(tops, len(lefts)), np.tile(lefts, len(tops))])
 
 
-def _grid(shape: tuple[int, ...], size: Pair, stride: int | Pair, *, covered: bool = False) -> tuple[Array, Array]:
-    """Tops and lefts of patches; with ``covered``, complain if pixels would lie between them."""
-    steps = _pair("stride", stride)
+def patch_grid(
+    shape: tuple[int, ...], size: int | Pair, stride: int | Pair, *, covered: bool = False
+) -> tuple[Pair, Array, Array]:
+    """Return height and width of patches, their tops and their lefts; complain of what does not fit.
+
+    With ``covered`` no pixel may lie between patches.
+    """
+    size, steps = _checked_size(size, shape), _pair("stride", stride)
     if covered and (steps[0] > size[0] or steps[1] > size[1]):
         raise ValueError(
             f"Pixels between patches of size {size} have no value at a stride of {steps}: the stride may be as large "
             f"as the size, not larger."
         )
     down, across = (_starts(*each) for each in zip(shape[:2], size, steps, strict=True))
-    return down, across
+    return size, down, across
 
 
 def _starts(length: int, size: int, stride: int) -> Array:
