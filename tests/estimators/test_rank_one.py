@@ -201,7 +201,10 @@ def test_negative_loadings_are_kept():
     assert set(np.flatnonzero(old)) != set(range(6)), "by their sign the negative ones are lost"
 
 
-@pytest.mark.parametrize(("given", "expected"), [(0.25, 5), (0.01, 1), (1.0, 20), (0.07, 1), (np.float32(0.5), 10)])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(0.25, 5), (0.01, 1), (1.0, 20), (0.07, 1), (np.float32(0.5), 10), (np.array(0.25), 5), (np.array(3), 3)],
+)
 def test_a_share_of_features_is_a_whole_number_of_entries(given, expected):
     model = fit_quietly(table(30, 20), 2, nonzeros=given, limit=20)
     assert (np.count_nonzero(model.components_, axis=1) == expected).all()
