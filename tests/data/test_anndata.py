@@ -302,7 +302,11 @@ def test_where_X_is_missing_layers_are_named(tmp_path):
     ("how", "error", "said"),
     [
         ({"layer": 3}, TypeError, "layer must be a name, a str, got 3."),
-        ({"mask_var": np.ones(GENES, bool)[:2]}, TypeError, "mask_var must be a name, a str, got array([ True,  True])."),
+        (
+            {"mask_var": np.ones(GENES, bool)[:2]},
+            TypeError,
+            "mask_var must be a name, a str, got array([ True,  True]).",
+        ),
         ({"sheet": 0}, TypeError, "sheet must be a name, a str, got 0."),
         ({"log1p": "no"}, ValueError, "log1p must be True or False, got 'no'."),
     ],
