@@ -115,6 +115,7 @@ def test_bad_model_is_code_3(folder, observe):
         ("components = true", "neither a count"),
         ("as_json = true", "unknown keys: as_json"),
         ("components = '${HOME}'", "'${HOME}' is neither a count"),
+        ("components = 'many'", "nor one of mle, held-out, ard, bic, evidence."),
         ("memory_limit = '__import__(\"os\")'", "is not a size"),
         ("seed = 'one'", "not a valid integer"),
     ],

@@ -286,6 +286,37 @@ def test_what_cannot_be_done_is_said(tmp_path, how, said):
         PCA(2).fit(read(tmp_path / "x.h5ad", **how))
 
 
+def test_where_X_is_missing_layers_are_named(tmp_path):
+    cells = make_cells(layers={"counts": counts()})
+    cells.X = None
+    cells.var = cells.var[[]]
+    cells.write_h5ad(tmp_path / "x.h5ad")
+    with pytest.raises(DataError, match=r"x\.h5ad has no X; its layers are counts: name one of them as layer\.$"):
+        read(tmp_path / "x.h5ad")
+    np.testing.assert_array_equal(dense(read(tmp_path / "x.h5ad", layer="counts")), counts().toarray())
+    with pytest.raises(DataError, match=r"var has no column 'marked'; it has none\.$"):
+        read(tmp_path / "x.h5ad", layer="counts", mask_var="marked")
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "said"),
+    [
+        ({"layer": 3}, TypeError, "layer must be a name, a str, got 3."),
+        (
+            {"mask_var": np.ones(GENES, bool)[:2]},
+            TypeError,
+            "mask_var must be a name, a str, got array([ True,  True]).",
+        ),
+        ({"sheet": 0}, TypeError, "sheet must be a name, a str, got 0."),
+        ({"log1p": "no"}, ValueError, "log1p must be True or False, got 'no'."),
+    ],
+    ids=str,
+)
+def test_options_of_another_type_are_refused_by_name(path, how, error, said):
+    with pytest.raises(error, match=re.escape(said)):
+        read(path, **how)
+
+
 @pytest.mark.parametrize("total", [0, -1.0, float("nan"), float("inf"), "median"])
 def test_a_total_is_a_number_above_0(path, total):
     with pytest.raises(ValueError, match="normalize must be True or a number above 0"):

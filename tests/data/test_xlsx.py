@@ -96,6 +96,12 @@ def test_rows_and_columns_around_the_table_are_no_part_of_it(tmp_path):
     assert np.array_equal(whole(read(book(tmp_path / "z.xlsx", rows))), [[1], [np.nan], [3]], equal_nan=True)
 
 
+def test_a_sheet_without_numbers_says_its_columns(tmp_path):
+    path = book(tmp_path / "x.xlsx", [["A title"], [], ["a", "b"], [1, 2]])
+    with pytest.raises(DataError, match=r"has no column of numbers; its columns are A title, column 1\.$"):
+        read(path)
+
+
 def test_the_row_of_a_cell_that_is_no_number_is_named(tmp_path):
     rows = [[], ["a", "b"], *([i, i % 7] for i in range(30)), [30, "high\nest"]]
     notes = read(book(tmp_path / "x.xlsx", rows)).notes

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import shutil
+import time
 import zipfile
 
 import numpy as np
@@ -274,6 +275,42 @@ def test_S7_names_in_a_zip_file_that_lead_elsewhere(path, observe):
         archive.write(path.parent / "secret.zarr/zarr.json", "../secret.zarr/zarr.json")
     assert not whole(read(f"{path}.zip::../secret.zarr")).any()  # described there, and its chunks are missing there
     observe("S7", "Zarr: ../ in a zip file", "a name like others: nothing outside is read")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize("name", ["zarr.json", "c/0/0"])
+def test_S7_a_pipe_is_not_waited_for(path, observe, name):
+    write(path, numbers())
+    (path / name).unlink()
+    os.mkfifo(path / name)
+    refused(path, rf"x\.zarr, {name}, is not a regular file", observe, f"a pipe for {name}")
+
+
+def test_S7_links_in_a_circle(path, observe):
+    write(path, numbers(), "a/b")
+    os.symlink(path, path / "a/back")
+    os.symlink(path / "a", path / "again")
+    opened = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "scandir", lambda where, scan=os.scandir: opened.append(where) or scan(where))
+        assert np.array_equal(whole(read(path)), numbers())
+    assert len(opened) < 10
+    observe("S7", "Zarr: links in a circle", "each folder is looked at once")
+
+
+def test_S7_a_zip_file_of_many_groups(path, observe):
+    write(path, numbers())
+    group = '{"zarr_format": 3, "node_type": "group", "attributes": {}}'
+    with zipfile.ZipFile(f"{path}.zip", "w") as archive:
+        for name in ("", *(f"a-{i}/" for i in range(3000)), "a/"):
+            archive.writestr(f"{name}zarr.json", group)
+        for file in sorted(path.rglob("*")):
+            archive.write(file, f"a/x/{file.relative_to(path)}")
+    begin = time.process_time()
+    assert np.array_equal(whole(read(f"{path}.zip")), numbers())
+    seconds = time.process_time() - begin
+    assert seconds < 5, "to go through all names for each of them took 40 seconds"
+    observe("S7", "Zarr: 3000 groups in a zip file", f"{seconds:.1f} s")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """RankOneDictionary beside a slow twin: its pairs, what it says of them, the flaws of the old code, the edges."""
 
 import contextlib
+import os
 import pickle
 import random
 import warnings
@@ -186,6 +187,23 @@ def test_planted_pairs_at_full_size(observe):
     assert swept_left <= 1.02
 
 
+def test_pairs_of_the_public_test_case_are_its_own():
+    """One entry of each v, all columns of length 1: they tie, so pairs come in any order. The file has six decimals."""
+    path = Path(os.environ.get("PRINCOMP_DATA", "")) / "r1dl_groundtruth.npz"
+    if not path.is_file():
+        pytest.skip("PRINCOMP_DATA is not a folder with r1dl_groundtruth.npz")
+    with np.load(path) as held:
+        X, U, V = held["t1_S_norm"], held["t1_D_groundtruth"], held["t1_z_groundtruth"]
+    expected = np.einsum("jn,jp->jnp", U, V)
+    for seed in range(5):
+        model = RankOneDictionary(5, nonzeros=0.2, tol=0.01, random_state=seed).fit(X)
+        found = np.einsum("nj,jp->jnp", model.atoms_, model.components_)  # a product has no sign to choose
+        apart = np.abs(expected[:, None] - found[None]).max(axis=(2, 3))
+        assert sorted(apart.argmin(axis=1)) == list(range(5))
+        assert apart.min(axis=1).max() < 1e-6
+        assert model.residual_share_ < 1e-12
+
+
 # --- what was wrong with the old code -------------------------------------------------------------
 
 
@@ -201,7 +219,10 @@ def test_negative_loadings_are_kept():
     assert set(np.flatnonzero(old)) != set(range(6)), "by their sign the negative ones are lost"
 
 
-@pytest.mark.parametrize(("given", "expected"), [(0.25, 5), (0.01, 1), (1.0, 20), (0.07, 1), (np.float32(0.5), 10)])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(0.25, 5), (0.01, 1), (1.0, 20), (0.07, 1), (np.float32(0.5), 10), (np.array(0.25), 5), (np.array(3), 3)],
+)
 def test_a_share_of_features_is_a_whole_number_of_entries(given, expected):
     model = fit_quietly(table(30, 20), 2, nonzeros=given, limit=20)
     assert (np.count_nonzero(model.components_, axis=1) == expected).all()
@@ -781,6 +802,18 @@ def test_a_step_is_one_pass_here_too(shape, storage, tmp_path, monkeypatch):
     model = fit(X, 3, nonzeros=5, tol=0.0, limit=10, refine=2)
     assert model.n_iter_ == 36
     assert len(passes) <= model.n_iter_ + 3
+
+
+@pytest.mark.parametrize("how", [{}, {"refine": 2}, {"n_init": 2}], ids=str)
+def test_beside_a_large_offset_a_step_in_single_precision_is_one_pass_too(how, monkeypatch):
+    """There products in single precision say too little, once the first pair, of the offset, is done."""
+    X = (np.random.default_rng(0).standard_normal((40, 300)) + 1e3).astype(np.float32)
+    passes = counted(type(as_rows(X)), monkeypatch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that the means rule
+        model = RankOneDictionary(4, nonzeros=300, max_iter=30, tol=1e-6, random_state=0, **how).fit(X)
+    assert model.n_iter_ > 90
+    assert len(passes) <= model.n_iter_ + 3 + 1, "one at which it was seen"
 
 
 # --- at the size it was made for ------------------------------------------------------------------

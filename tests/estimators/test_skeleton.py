@@ -135,6 +135,7 @@ def test_limits_that_mean_nothing_are_refused_in_words(kind):
         ({"max_iter": 0}, "max_iter must be an integer"),
         ({"tol": -1}, "tol must be a number"),
         ({"tol": np.nan}, "tol must be a number"),
+        ({"tol": np.inf}, "tol must be a number"),
     ):
         with pytest.raises(ValueError, match=words):
             kind(1, **limits).fit(X, Y)

@@ -86,7 +86,7 @@ def _one_option(by_method: dict[str, click.Option]) -> click.Option:
 @click.option(
     "-k",
     "--components",
-    type=shared.Components(tuple(word for method in methods().values() for word in method.choices)),
+    type=shared.Components(tuple(dict.fromkeys(word for method in methods().values() for word in method.choices))),
     help=f"How many components. {'; '.join(f'{each.name}: {each.counts}' for each in methods().values())}. "
     f"[default: {', '.join(f'{each.name} {each.usual}' for each in methods().values())}]",
 )

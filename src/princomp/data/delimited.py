@@ -63,6 +63,7 @@ class _Table:
     def __init__(self, sources: Sequence[Source], request: Request, delimiter: str | None) -> None:
         self.sources, self.request = sources, request
         self.notes: list[str] = []
+        self.kind_says = delimiter is not None and request.delimiter is None  # what separates cells
         self.delimiter, self.short = _layout(sources[0], request, delimiter)
         self.decimal_comma = (request.decimal or _decimal_mark(sources, self.delimiter)) == ","
         if self.decimal_comma and request.decimal is None:
@@ -224,9 +225,9 @@ class _Table:
         """Make room for the columns as they were found in the first piece."""
         features = self._features()
         if not len(features):
+            found = "" if self.kind_says else f", separated by {quoted(self.delimiter.decode())},"
             raise DataError(
-                f"{self.sources[0].name} has no column of numbers; its columns, separated by "
-                f"{quoted(self.delimiter.decode())}, are {listed(self.names)}."
+                f"{self.sources[0].name} has no column of numbers; its columns{found} are {listed(self.names)}."
             )
         self.sink = Sink(len(features), np.float64, self.request.kept)
         unwanted = self.empty | self.unwanted

@@ -181,6 +181,11 @@ def read(
     if both := {*labels, index} & {*dropped}:
         raise ValueError(f"drop names {listed(sorted(map(str, both)))}, which label or index asks for.")
     blocks = {"block_rows": block_rows, "block_bytes": block_bytes}
+    for option, name in (("layer", layer), ("mask_var", mask_var), ("sheet", sheet)):
+        if not isinstance(name, str | None):
+            raise TypeError(f"{option} must be a name, a str, got {name!r}.")
+    if log1p not in (None, True, False):
+        raise ValueError(f"log1p must be True or False, got {log1p!r}.")
     counts = (layer, mask_var, _total(normalize), log1p or None)
     if not isinstance(mask, str | PathLike | None):
         raise TypeError(f"mask must be the path of a NIfTI image, not 0 inside, got {type(mask).__name__}.")

@@ -194,9 +194,11 @@ def _has(group: Any, name: str) -> bool:
 
 def _place(h5: Any, layer: str | None, file: File) -> tuple[str, str]:
     """Return the paths of the matrix that is asked for, and of the table of its columns."""
-    if layer is None:
-        return "X", "var"
     layers = member(h5, "layers", file.name) if _has(h5, "layers") else {}
+    if layer is None:
+        if len(layers) and not _has(h5, "X"):
+            raise DataError(f"{file.name} has no X; its layers are {listed(list(layers))}: name one of them as layer.")
+        return "X", "var"
     if layer in list(layers):
         return f"layers/{layer}", "var"
     if layer == "raw" and _has(h5, "raw"):

@@ -82,7 +82,9 @@ class Frame:
         """Return a column of true and false that is asked for, (length,) of bool."""
         if name not in self.columns:
             close = difflib.get_close_matches(name, self.columns) or self.columns
-            raise DataError(f"{self._file.name}: {self._path} has no column {quoted(name)}; it has {listed(close)}.")
+            raise DataError(
+                f"{self._file.name}: {self._path} has no column {quoted(name)}; it has {listed(close) or 'none'}."
+            )
         found = self.marked(name)
         if found is None or not found.any():
             what = "does not hold true and false" if found is None else "is true for nothing"

@@ -9,9 +9,11 @@ import math
 import os
 import stat
 import zipfile
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -54,6 +56,9 @@ class Store(Protocol):
     def below(self, path: str) -> Iterator[str]:
         """Yield the names of folders in a folder."""
 
+    def place(self, path: str) -> str:
+        """Return where a folder lies: two paths may lead to one."""
+
     def files(self, path: str) -> Iterator[str]:
         """Yield the names of files in a folder, and in those below."""
 
@@ -79,9 +84,11 @@ class InFolder:
     def _get(self, name: str, most: int) -> bytes | None:
         path = self._path(name)
         try:
-            with naming(f"{self.name}, {shown(name)},"), open(path, "rb", buffering=0) as file:
+            with naming(f"{self.name}, {shown(name)},"), open(path, "rb", 0, opener=_at_once) as file:
                 found = os.fstat(file.fileno())
-                if not stat.S_ISREG(found.st_mode) or found.st_size > most:
+                if not stat.S_ISREG(found.st_mode):
+                    raise DataError(f"{self.name}, {shown(name)}, is not a regular file: it is not read.")
+                if found.st_size > most:
                     raise DataError(f"{self.name}, {shown(name)}, is longer than it may be: it is damaged.")
                 content = file.read(found.st_size) or b""
                 self._compare(name, os.fstat(file.fileno()) if len(content) == found.st_size else None)
@@ -103,10 +110,19 @@ class InFolder:
             inside = sorted(entry.name for entry in os.scandir(self._path(path)) if entry.is_dir())
         return iter(inside)
 
+    def place(self, path: str) -> str:
+        """Return where a folder lies: two paths may lead to one."""
+        return self._path(path)
+
     def files(self, path: str) -> Iterator[str]:
         """Yield the names of files in a folder, and in those below."""
         for _, _, names in os.walk(self._path(path)):
             yield from names
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open a file without waiting: a pipe, which is refused, may have nobody who writes into it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class InZip:
@@ -143,14 +159,31 @@ class InZip:
 
     def below(self, path: str) -> Iterator[str]:
         """Yield the names of folders in a folder."""
-        begin = f"{path}/" if path else ""
-        inside = (name[len(begin) :] for name in self.files(path))
-        return iter(sorted({name.partition("/")[0] for name in inside if "/" in name}))
+        begin, inside = f"{path}/" if path else "", []
+        at = bisect_left(self._names, begin)
+        while at < len(self._names) and self._names[at].startswith(begin):
+            child, slash, _ = self._names[at].removeprefix(begin).partition("/")
+            if slash:
+                inside.append(child)
+                at = bisect_left(self._names, f"{begin}{child}0", at)  # behind all that is in it: "0" follows "/"
+            else:
+                at += 1
+        return iter(sorted(inside))
+
+    def place(self, path: str) -> str:
+        """Return where a folder lies: there are no links."""
+        return path
 
     def files(self, path: str) -> Iterator[str]:
         """Yield the names of files in a folder, and in those below."""
+        begin = f"{path}/" if path else ""
+        return itertools.takewhile(lambda name: name.startswith(begin), self._names[bisect_left(self._names, begin) :])
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """All names, in order: there may be too many to go through them for every folder."""
         with self._archive() as archive:
-            return iter([name for name in archive.namelist() if name.startswith(f"{path}/" if path else "")])
+            return sorted(archive.namelist())
 
 
 # --- the matrix -------------------------------------------------------------------------------------------
@@ -299,7 +332,7 @@ def _only(get: Get, path: str, store: Store, file: File | Folder) -> str:
     """Return the path of the only matrix of numbers in a group, and in the groups in it."""
     headers: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
     refused: list[DataError] = []
-    todo, seen = [path], 0
+    todo, seen, places = [path], 0, {store.place(path)}
     while todo:
         above = todo.pop(0)
         for each in store.below(above):
@@ -310,6 +343,9 @@ def _only(get: Get, path: str, store: Store, file: File | Folder) -> str:
                 raise DataError(f"{more}: name the array, as in {store.name}::group/name.")
             try:
                 name, said = _described(get, place, store)
+                if (where := store.place(place)) in places:  # a link, which may lead in a circle
+                    continue
+                places.add(where)
                 if name is None:
                     todo.append(place)
                 else:

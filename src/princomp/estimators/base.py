@@ -1,6 +1,7 @@
 """The skeleton of all estimators: opening data, driving a fit to its end, keeping and using what it found."""
 
 import hashlib
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
@@ -123,7 +124,7 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
 
     def _check_limits(self) -> None:
         """Complain about a tol or max_iter that means nothing."""
-        if not (isinstance(self.tol, Real) and self.tol >= 0):
+        if not (isinstance(self.tol, Real) and 0 <= self.tol < math.inf):
             raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
         check_count("max_iter", self.max_iter)
 

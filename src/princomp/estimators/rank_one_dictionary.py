@@ -272,6 +272,8 @@ def _squares_held(block: Any, rows: slice, Q: Array) -> tuple[Array, Array]:
 
 def how_many(nonzeros: Any, k: int | None, p: int) -> Array:
     """Return the nonzeros of each of k pairs, or one number for however many there will be (k = None)."""
+    if isinstance(nonzeros, np.ndarray) and not nonzeros.ndim:
+        nonzeros = nonzeros.item()  # one number
     if isinstance(nonzeros, Sequence | np.ndarray) and not isinstance(nonzeros, str):
         if k is None:
             raise ValueError("nonzeros must be one number where n_components is a share: how many pairs is not known.")

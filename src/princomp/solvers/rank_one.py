@@ -110,8 +110,10 @@ class Left:
     W: Array  # (j, p)
     but: int | None = None  # the pair that takes nothing away
 
-    def there_and_back(self, v: Array, before: At, *, look: bool) -> At:
+    def there_and_back(self, v: Array, before: At, *, look: bool, last: float = np.inf) -> At:
         """Return where u = Rv/|Rv| is, for rows of v (m, p) of length 1, and how far from where it was before.
+
+        ``last`` is |Rv| of the pair before this one, which those that have just begun will hardly reach.
 
         With ``look`` that is accumulated, with n the norms, as |X (z - n_before w_before)|^2 = (n - n_before)^2 +
         n n_before |u - u_before|^2: 1 less a cosine would not know a distance below 1e-8. It takes a product more;
@@ -119,17 +121,19 @@ class Left:
         """
         shares = [v[:, places] @ some for places, some in self.V]
         z = v - self._others(np.reshape(shares, (len(self.V), len(v))).T) @ self.W
-        images, squares = self.scatter.images(z.T, *([(z - before.norm[:, None] * before.w).T] if look else []))
+        likely = np.where(before.norm > 0, before.norm, last) ** 2
+        apart = [(z - before.norm[:, None] * before.w).T] if look else []
+        images, squares = self.scatter.images(z.T, *apart, likely=likely)
         nothing = squares[0] <= NOTHING * self.total * np.maximum(np.einsum("ij,ij->i", z, z), 1.0)
         norm = np.where(nothing, 0.0, np.sqrt(squares[0]))
         one = np.where(norm > 0, norm, np.inf)[:, None]
         w, h = z / one, images.T / one
         if look:
-            apart = (squares[1] - (norm - before.norm) ** 2) / np.where(norm > 0, norm * before.norm, 1.0)
+            moved = (squares[1] - (norm - before.norm) ** 2) / np.where(norm > 0, norm * before.norm, 1.0)
         else:
-            apart = np.einsum("ij,ij->i", w - before.w, h - before.h)
-            apart = np.where(before.norm > 0, apart, np.where(norm > 0, np.inf, 0.0))
-        return At(w, h, norm, np.sqrt(np.maximum(apart, 0.0)))
+            moved = np.einsum("ij,ij->i", w - before.w, h - before.h)
+            moved = np.where(before.norm > 0, moved, np.where(norm > 0, np.inf, 0.0))
+        return At(w, h, norm, np.sqrt(np.maximum(moved, 0.0)))
 
     def back(self, h: Array) -> Array:
         """Return R'u for h = X'u, rows (m, p)."""
@@ -219,11 +223,12 @@ def _step(asked: Pairs, R: Left, value: Value) -> tuple[Value, float, float]:
         value = {**value, **_begun(asked, value, pair)}
     v, before = value["v"], At(value["w"], value["h"], value["norm"], value["moved"])
     look = asked.look(before.moved)
-    now = R.there_and_back(_normalised(v), before, look=look)
+    last = float(value["norms"][-1]) if pair else np.inf
+    now = R.there_and_back(_normalised(v), before, look=look, last=last)
     if not value["steps"] and pair < len(value["begin"]) and not now.norm[0]:  # nothing there: begun at random instead
         value = {**value, **_begun(asked, {**value, "begin": value["begin"][:0]}, pair)}
         v = value["v"]
-        now = R.there_and_back(_normalised(v), before, look=False)
+        now = R.there_and_back(_normalised(v), before, look=False, last=last)
     if not value["steps"] and asked.is_crumbs(now.norm, value):
         now = replace(now, w=np.zeros_like(now.w), h=np.zeros_like(now.h))
     found = asked.kept(R.back(now.h), int(asked.counts[pair]))

@@ -95,8 +95,11 @@ class Scatter(ABC):
         """Return W S[J], (m, p), for W (m, |J|)."""
         return self.apply(_padded(J, W.T, self.features)).T
 
-    def images(self, Z: Array, *others: Array) -> tuple[Array, Array]:
-        """Return S Z, (p, m), and the squares of the columns of X Z, and of X D for each other D, (1 + others, m)."""
+    def images(self, Z: Array, *others: Array, likely: Array | None = None) -> tuple[Array, Array]:
+        """Return S Z, (p, m), and the squares of the columns of X Z, and of X D for each other D, (1 + others, m).
+
+        ``likely`` (m,) are squares of X Z that are no larger than these will be, as a rule: no more than a hint.
+        """
         every = np.hstack([Z, *others])
         images = self.apply(every)
         squares = np.einsum("ij,ij->j", every, images).reshape(-1, Z.shape[1])
@@ -283,14 +286,15 @@ class Passes(Factored):
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
         return statistics.gram_apply(self.X, V)
 
-    def images(self, Z: Array, *others: Array) -> tuple[Array, Array]:
+    def images(self, Z: Array, *others: Array, likely: Array | None = None) -> tuple[Array, Array]:
         return statistics.images_and_squares(self.X, Z, *others)
 
 
 class Guarded(Scatter):
     """S by quick products, and by exact ones where the rounding of the quick ones would show: ``images`` alone.
 
-    ``least`` is a share of tr S: a z of length 1 with squares |Xz|^2 below is multiplied once more.
+    ``least`` is a share of tr S: a z of length 1 with squares |Xz|^2 below is multiplied once more; or by exact ones at
+    once where that is likely, so that a step there is one pass, too.
     """
 
     def __init__(self, quick: Scatter, exact: Scatter, total: float, least: float) -> None:
@@ -304,10 +308,12 @@ class Guarded(Scatter):
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
         return (self.quick if roughly else self.exact).apply(V)
 
-    def images(self, Z: Array, *others: Array) -> tuple[Array, Array]:
-        images, squares = self.quick.images(Z, *others)
-        if (squares[0] >= self.least * np.einsum("ij,ij->j", Z, Z)).all():
-            return images, squares
+    def images(self, Z: Array, *others: Array, likely: Array | None = None) -> tuple[Array, Array]:
+        least = self.least * np.einsum("ij,ij->j", Z, Z)
+        if likely is None or (likely >= least).all():
+            images, squares = self.quick.images(Z, *others)
+            if (squares[0] >= least).all():
+                return images, squares
         return self.exact.images(Z, *others)
 
 
