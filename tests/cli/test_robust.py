@@ -9,7 +9,7 @@ import pytest
 from princomp import RobustPCA, load, read
 from princomp.cli.frames import write_frames
 from princomp.data.memory import MemoryRows
-from princomp.datasets import make_video
+from princomp.datasets import load_wine, make_video
 from running import princomp
 
 COLUMNS = [*(f"c{j}" for j in range(29)), "sample"]
@@ -205,6 +205,18 @@ def test_data_that_are_no_low_rank_plus_few_cells_are_told_so(tmp_path):
     done = run(tmp_path, "fit", "noise.csv", "--method", "robust", "--index", "name", "--no-report")
     said = " ".join(done.stderr.split())
     assert "The low-rank part has rank" in said or "take --robust-method cellwise --scale" in said
+
+
+def test_a_column_in_another_unit_is_told_of(tmp_path):
+    """Proline, of which nearly all variance is: a third of its cells are called bad, unless columns are scaled."""
+    wine = load_wine()
+    write(tmp_path / "wine.csv", wine.X, wine.names)
+    words = ("fit", "wine.csv", "--method", "robust", "--robust-method", "cellwise", "--index", "name", "--no-report")
+    said = " ".join(run(tmp_path, *words, "-o", "as-it-is").stderr.split())
+    assert "most of them in the column proline" in said
+    assert "different units" in said
+    assert "Take --scale." in said
+    assert "different units" not in run(tmp_path, *words, "--scale", "-o", "scaled").stderr
 
 
 # --- frames ---------------------------------------------------------------------------------------

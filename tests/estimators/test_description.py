@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import princomp
 from methods import METHODS
-from princomp import PCA, DictionaryLearning, ProbabilisticPCA, ProbabilisticPCAMixture, SparsePCA, report
+from princomp import PCA, DictionaryLearning, ProbabilisticPCA, ProbabilisticPCAMixture, RobustPCA, SparsePCA, report
 from princomp.data.memory import MemoryRows
 from princomp.estimators.description import (
     Column,
@@ -162,6 +162,14 @@ def test_components_beyond_the_rank_are_named(k, which):
     with pytest.warns(UserWarning, match="rank 3"):
         model = PCA(k).fit(X[:, :3] @ np.random.default_rng(1).normal(size=(3, 5)))
     assert describe(model).notes == (f"The data have rank 3: {which} rounding, and arbitrary.",)
+
+
+@pytest.mark.parametrize(("k", "which"), [(3, "component 3 is"), (4, "components 3 to 4 are")])
+def test_components_of_a_stream_that_are_noise_are_no_rounding(k, which):
+    rng = np.random.default_rng(0)
+    rows = 5 * rng.normal(size=(500, 2)) @ rng.normal(size=(2, 20)) + rng.normal(size=(500, 20))
+    model = RobustPCA(k, method="online", tol=1e-3, random_state=0).fit(rows)
+    assert describe(model).notes == (f"2 components stand out: {which} noise or rounding, and arbitrary.",)
 
 
 def test_only_what_is_fitted_is_described():

@@ -577,6 +577,31 @@ def test_online_follows_a_stream_at_full_size(seed):
     assert degrees(IncrementalPCA(5).fit(X).components_, plane) > 20
 
 
+@pytest.mark.parametrize("how", ["fit", "partial_fit"])
+def test_online_says_that_it_finds_nothing_in_sparse_data(how):
+    """Where most cells of each column are 0, all others look wild: variances of 1e-123 are none, nor is it a rank."""
+    X = scipy.sparse.random_array((300, 40), density=0.1, format="csr", rng=0)
+    with pytest.warns(UserWarning, match=r"Most cells of each column are the same.*spherical"):
+        model = getattr(RobustPCA(3, method="online", random_state=0), how)(X)
+    assert model.rank_ == 0
+    assert not model.explained_variance_.any()
+    assert not model.score_distances_.any()
+    assert orthonormality_error(model.components_) < 1e-8
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        RobustPCA(3, method="online", random_state=0).fit(np.full((20, 4), 3.0))  # nothing is wild
+
+
+def test_online_components_of_rounding_make_no_row_far():
+    """Half of the cells of most columns are 0, so that one column varies; others had variances of 1e-29."""
+    X = (np.random.default_rng(3).random((50, 6)) < 0.5) * 1.0
+    model = fitted("online", X, None)
+    assert model.rank_ < 6
+    assert model.score_distances_.max() < 100
+    varies = model.explained_variance_ > 0
+    assert (model.explained_variance_[varies] > 1e-20).all()
+
+
 @pytest.mark.parametrize("method", [method for method in METHODS if method != "online"])
 def test_only_online_takes_rows_as_they_come(method):
     with pytest.raises((ValueError, AttributeError), match=r"online|partial_fit"):
@@ -790,6 +815,29 @@ def test_F12_units_do_not_matter(method, power):
     np.testing.assert_allclose(other.explained_variance_ / unit / unit, one.explained_variance_, rtol=1e-4)
     assert np.array_equal(one.outliers_, other.outliers_)
     np.testing.assert_allclose(other.transform(X * unit) / unit, one.transform(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("method", [*OF_CELLS, "online"])
+@pytest.mark.parametrize("power", [-660, 660])
+def test_cells_are_judged_in_any_unit(method, power):
+    """Times 1e-199 and 1e199, where squares of deviations are out of the range of numbers."""
+    X, unit = outlying(), 2.0**power
+    X[3, 4] = np.nan
+    one, other = fitted(method, X, 2), fitted(method, X * unit, 2)
+    for filled in ("impute", "clean"):
+        expected = getattr(one, filled)(X)
+        np.testing.assert_allclose(getattr(other, filled)(X * unit) / unit, expected, atol=1e-4, err_msg=filled)
+    np.testing.assert_allclose(other.cell_residuals(X * unit), one.cell_residuals(X), rtol=1e-3, atol=1e-3)
+
+
+def test_residuals_of_columns_without_errors_are_in_deviations_of_the_column():
+    """Where components fit all of a column, `online` knows a scale of 0, and no number of the data is a unit."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 12))
+    model = fitted("online", X, 2, tol=1e-15)
+    assert not model.cell_scale_.any()
+    X[0, 3] += 50.0
+    assert abs(model.cell_residuals(X)[0, 3]) == pytest.approx(50 / X[1:, 3].std(), rel=0.2)
 
 
 @pytest.mark.parametrize("method", ["robpca", "spherical", "cellwise"])

@@ -357,6 +357,16 @@ def test_the_certificate_is_measured_on_the_answer_and_sees_another_one(shape):
     assert measure(**tampered(value, V=last)).dominant is False  # an invariant subspace, but not the leading one
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_components_beyond_the_rank_of_exact_rows_exchange_none(seed):
+    """Of rows on a line, what they are along a second component is rounding, and says of no row that it is far."""
+    rng = np.random.default_rng(seed)
+    X = np.outer(rng.normal(size=50), rng.normal(size=15)) + 3.0
+    found = fit(X, 4)
+    assert found.result.certificate.holds
+    assert found.rank == 1
+
+
 def test_a_limit_of_steps_is_said():
     X = np.random.default_rng(0).normal(size=(500, 6))
     with pytest.warns(UserWarning, match="max_iter=1 "):

@@ -106,11 +106,12 @@ def _exchanged(scores: Array, subset: Array) -> float:
     """Return the share of a subset's rows that are not among the nearest to its mean, as many as it has."""
     h = int(subset.sum())
     apart = scores - scores[subset].mean(axis=0)
-    # In units of the subset, or, where that has no extent beyond rounding, of the row farthest out.
+    # In units of the subset, or, where that has no extent beyond rounding, of the row farthest out, unless that is
+    # rounding, too: of rows on a line, all of whose other coordinates are, these say nothing.
     spread, half = np.sqrt(np.mean(apart[subset] ** 2, axis=0)), np.median(np.abs(apart), axis=0)
     extends = spread > np.maximum(np.sqrt(FLAT) * half, FLAT * spread.max(initial=0.0))
     whole = np.abs(apart).max(axis=0)
-    apart = apart / np.where(extends, spread, np.where(whole > 0, whole, 1.0))
+    apart = apart / np.where(extends, spread, np.where(whole > FLAT * spread.max(), whole, np.inf))
     values, E = np.linalg.eigh(apart[subset].T @ apart[subset] / h)
     lengths = (((apart @ E) ** 2) / np.maximum(values, FLAT)).sum(axis=1)
     last = np.partition(lengths, h - 1)[h - 1]

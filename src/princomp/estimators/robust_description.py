@@ -52,7 +52,7 @@ def describe_robust(model: Any) -> Description:
         counts=(*found.counts, ("outliers", count(out))),
         summary=f"{found.summary} {_outliers(out, len(model.outliers_))}".strip(),
         below=_outliers(out, len(model.outliers_)),
-        notes=(*found.notes, *_noise(model)),
+        notes=(*(_beyond_noise(model) if model.method == "online" else found.notes), *_noise(model)),
         sections=(*first, "distances", "cells", "scores", *sections[len(first) :]),
     )
 
@@ -106,6 +106,16 @@ def _how(model: Any) -> str:
     """Say by which method, with what in force."""
     cost = f", a unit of the sparse part costs {float(model.alpha_):.4g}" if hasattr(model, "alpha_") else ""
     return f"Method “{model.method}”{cost}."
+
+
+def _beyond_noise(model: Any) -> tuple[str, ...]:
+    """Say which components of a stream are no more than noise shows: its rank is what stands out of that."""
+    k, rank = model.n_components_, int(model.rank_)
+    if rank >= k:
+        return ()
+    those = f"component {k} is" if rank == k - 1 else f"components {rank + 1} to {k} are"
+    stand = "stands" if rank == 1 else "stand"
+    return (f"{count(rank, 'component')} {stand} out: {those} noise or rounding, and arbitrary.",)
 
 
 def _noise(model: Any) -> tuple[str, ...]:

@@ -402,14 +402,18 @@ class RobustPCA(Projection):
 
     def _standardised(self, rows: Rows) -> tuple[Centered, float, Spreads | None]:
         """Return rows as the components see them, times a unit in which squares are safe; that unit; and spreads."""
-        size = max(float(self._deviation.max(initial=0.0)), float(self._noise.max()) if self._noise is not None else 0)
-        safe = size == 0 or SAFE_SIZE[0] < size < SAFE_SIZE[1]
-        unit = 1.0 if safe else float(safe_unit(size))
+        unit = self._unit()
         factor = np.full(rows.width, unit) if self._scale is None else unit / self._scale
         mean = self._mean if self._mean.any() else None
         return Centered(rows, mean, factor if np.any(factor != 1) else None), unit, self._spreads(unit)
 
-    def _spreads(self, unit: float = 1.0) -> Spreads | None:
+    def _unit(self) -> float:
+        """Return what (scaled) columns are multiplied by so that squares of deviations are safe."""
+        size = max(float(self._deviation.max(initial=0.0)), float(self._noise.max()) if self._noise is not None else 0)
+        safe = size == 0 or SAFE_SIZE[0] < size < SAFE_SIZE[1]
+        return 1.0 if safe else float(safe_unit(size))
+
+    def _spreads(self, unit: float) -> Spreads | None:
         if self._noise is None:
             return None
         noise = self._noise * unit
@@ -469,8 +473,8 @@ class RobustPCA(Projection):
         Returns
         -------
         (n, p) array
-            In the kind of X; NaN where a cell is missing. Where a method knows of no noise (``"pcp"``), in standard
-            deviations of the column along the components.
+            In the kind of X; NaN where a cell is missing. Where a method knows of no noise (``"pcp"``; columns whose
+            ``cell_scale_`` is 0), in standard deviations of the column along the components.
         """
         rows = self._open_cells(X)
         centred, unit, spreads = self._standardised(rows)
@@ -518,8 +522,9 @@ class RobustPCA(Projection):
 
     def _refilled(self, X: Any, *, outlying: bool) -> Any:
         rows = self._open_cells(X)
-        scale = np.ones(rows.width) if self._scale is None else self._scale
-        state = (self._basis(), self._spreads(), self._mean, scale, self._unsure(), outlying)
+        unit = self._unit()
+        scale = (np.ones(rows.width) if self._scale is None else self._scale) / unit
+        state = (self._basis(), self._spreads(unit), self._mean, scale, self._unsure(), outlying)
         return self._finite(rows, rows.map(cells.refilled, *state, width=rows.width, dtype=rows.dtype))
 
     def _open_cells(self, X: Any) -> Rows:
@@ -539,11 +544,11 @@ class RobustPCA(Projection):
         return UNSURE * float(self.certificate_.tol) * float(np.median(np.hypot(self._mean, spread)))
 
     def _cell_unit(self) -> Array:
-        if self._noise is not None:
-            return np.where(self._noise > 0, self._noise, 1.0)
         spread = self._cell_spread()
-        return np.where(spread > 0, spread, 1.0)
+        known = spread if self._noise is None else np.where(self._noise > 0, self._noise, spread)
+        return np.where(known > 0, known, 1.0)
 
     def _cell_spread(self) -> Array:
         """Return the standard deviation along the components of each (scaled) column."""
-        return np.asarray(np.linalg.norm(self._basis() * self._deviation, axis=1))
+        unit = self._unit()
+        return np.asarray(np.linalg.norm(self._basis() * (self._deviation * unit), axis=1)) / unit

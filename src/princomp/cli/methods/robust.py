@@ -40,6 +40,10 @@ TOO_MANY = (
     "That many are a sign of noise, or of columns in different units, of which pcp knows nothing: for tables take "
     "--robust-method cellwise --scale, or robpca for whole rows."
 )
+UNSCALED = (
+    "That many in one column are a sign of columns in different units: components follow the one of most variance, and "
+    "what they leave of it counts for nothing. Take --scale."
+)
 NAMED = 5  # samples in a note
 
 
@@ -202,8 +206,11 @@ def _bad_cells(estimator: Any, rows: Any) -> list[str]:
     said = f"{total} of {bad.size} cells ({total / bad.size:.1%}) {'is' if total == 1 else 'are'} bad"
     if rows.layout is not None:
         return [f"{said}."]
-    many = [] if estimator.method != "pcp" or total < MANY * bad.size else [TOO_MANY]
     most = int(per_column.argmax())
+    if estimator.method == "pcp":
+        many = [TOO_MANY] if total >= MANY * bad.size else []
+    else:
+        many = [UNSCALED] if per_column[most] >= MANY * len(bad) and not estimator.scale else []
     share = percent(float(per_column[most]) / len(bad)).replace("\xa0", " ")
     where = f"most of them in the column {shown(_names(rows)[most])} ({share} of it)"
     return [f"{said}, {where}. See {CELLS} and {CLEANED}.", *many]

@@ -9,15 +9,18 @@ from functools import partial
 import numpy as np
 
 from princomp._typing import Array
+from princomp._warn import warn
 from princomp.data import Centered, budget, statistics
 from princomp.estimators.robust.problem import MOST, RobustFound, RobustProblem
 from princomp.result import Certificate, Result, State, Status, Value, measured
 from princomp.solvers.robust import online
-from princomp.solvers.robust.online import Model, Past, Step
+from princomp.solvers.robust.online import Model, Past, Step, Sums
 from princomp.solvers.signs import signs
 
 CHUNK_BYTES = 2**25  # of rows that are read at a time, dense in float64
 COPIES = 6  # of the sums that are kept by column, at a time
+NONE = 10.0  # times the scale of rounding: components whose standard deviation is below have none
+WILD = 1e-9  # of cells: fewer that do not count are none
 MEANING = "one more pass over the rows moves components, centre, scales and variances by no more than that"
 FOLLOWED = (
     "each row was looked at once, as it came, and one more look at those of the last call moves the answer so far"
@@ -31,8 +34,9 @@ def solve(problem: RobustProblem) -> RobustFound:
     result = problem.drive(partial(_states, problem=problem), _start(problem, k), scope="local")
     value, eps = result.value, _eps(problem)
     model = online.as_model(value, "answer_" if "answer_V" in value else "")
-    last, seen = _measured(problem, model)
-    return _found(model, seen, measured(result, last.residual, last.details() | {"meaning": MEANING}), problem, eps)
+    last, new = _measured(problem, model)
+    result = measured(result, last.residual, last.details() | {"meaning": MEANING})
+    return _told(_found(model, Past.of(new), new, result, problem, eps), new)
 
 
 def go_on(problem: RobustProblem, before: Result | None) -> RobustFound:
@@ -56,11 +60,12 @@ def go_on(problem: RobustProblem, before: Result | None) -> RobustFound:
             model, past = online.start(rows[:first], k, eps)
             begun, held, X = True, rows if len(rows) < first else rows[:0], rows[first:]
         model, past, loss = online.follow(model, past, X, int(problem.parameters["batch_size"]), eps)
-    last, _ = _measured(problem, model)
+    last, new = _measured(problem, model)
     calls = 1 + (0 if before is None else before.n_iter)
     status = Status("iteration limit", f"Followed {int(past.seen)} rows, in {calls} calls of partial_fit or fit.")
     certificate = Certificate(last.residual, problem.tol, "local", details=last.details() | {"meaning": FOLLOWED})
-    return _found(model, past, Result({}, loss, certificate, status, calls), problem, eps, held)
+    result = Result({}, loss, certificate, status, calls)
+    return _told(_found(model, past, new, result, problem, eps, held), new)
 
 
 def _count(problem: RobustProblem, most: int) -> int:
@@ -116,25 +121,41 @@ def _chunks(problem: RobustProblem, position: int) -> Iterator[Array]:
         yield statistics.take(problem.moved(None), np.arange(begin, min(begin + size, n)))
 
 
-def _measured(problem: RobustProblem, model: Model) -> tuple[Step, Past]:
-    """Return where a pass over all rows leads, and what is kept of it."""
+def _measured(problem: RobustProblem, model: Model) -> tuple[Step, Sums]:
+    """Return where a pass over all rows leads, and what they add up to."""
     new = online.sums_of(_less(problem, model.mean), model)
-    return online.step(model, Past.nothing(*model.V.shape), new, _eps(problem)), Past.of(new)
+    return online.step(model, Past.nothing(*model.V.shape), new, _eps(problem)), new
+
+
+def _told(found: RobustFound, new: Sums) -> RobustFound:
+    """Return what was found, after a warning where nothing of the data is in it, but all that varies is called bad."""
+    counted = new.A[:, -1, -1]
+    if not found.variances.any() and counted.sum() < (1 - WILD) * new.cells.sum():
+        warn(
+            'Most cells of each column are the same, and by method="online" all others are wild, so that no component '
+            'is left. Of sparse data take method="spherical", or "cellwise" where they fit into memory.'
+        )
+    return found
 
 
 def _found(
-    model: Model, past: Past, result: Result, problem: RobustProblem, eps: float, held: Array | None = None
+    model: Model, past: Past, new: Sums, result: Result, problem: RobustProblem, eps: float, held: Array | None = None
 ) -> RobustFound:
     model, past = online.by_axes(model, past)
     turn = signs(model.V)
     model, past = online.turned(model, past, np.diag(turn))
-    noise = np.where(model.noise > model.floor(eps), model.noise, 0.0)
-    signal, rest = np.maximum(np.diag(model.scatter), 0.0), float(np.mean(noise**2))
+    floor = model.floor(eps)
+    noise = np.where(model.noise > floor, model.noise, 0.0)
+    rest = float(np.mean(noise**2))
+    signal = np.maximum(np.diag(model.scatter), 0.0)
+    least = np.maximum((model.V**2).T @ (NONE * floor) ** 2, online.least_size(new) ** 2)
+    some = signal + rest > least
+    signal, variances = np.where(some, signal, 0.0), np.where(some, signal + rest, 0.0)
     held = np.empty((0, len(noise))) if held is None else held
     kept = {"held": held, "unit": np.array(problem.unit)}
     return RobustFound(
         V=model.V,
-        variances=signal + rest,
+        variances=variances,
         total=float(signal.sum() + (noise**2).sum()),
         mean=model.mean,
         scale=None,

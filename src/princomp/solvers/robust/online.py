@@ -237,8 +237,7 @@ def step(model: Model, past: Past, new: Sums, eps: float) -> Step:
     T[:k, :k], T[:k, k], T[k, k] = W, -W @ centre, 1.0
     found = Model(V, model.mean + change[:, k] + L @ centre, model.noise * np.exp(turn), W @ scatter @ W.T)
     found = replace(found, noise=np.maximum(found.noise, found.floor(eps)))
-    # Where most cells are fitted exactly, what is left of the others says what is small; wild ones hardly count.
-    little = EXACT * float((new.roots[0] / max(float(new.roots[1]), 1.0)) ** (1 / ROOT))
+    little = least_size(new)
     size = np.sqrt(model.total + little**2)
     off = change[:, :k] - model.V @ (model.V.T @ change[:, :k])  # within the plane, only coordinates change
     # A mean far from 0 is known no better than it can be written down.
@@ -252,6 +251,11 @@ def step(model: Model, past: Past, new: Sums, eps: float) -> Step:
         _relative(float(np.linalg.norm(found.noise - model.noise)), size),
         _relative(float(np.linalg.norm(found.scatter - model.scatter)), explained + little**2),
     )
+
+
+def least_size(new: Sums) -> float:
+    """Return what is small beside what is left of cells, where most are fitted exactly; wild ones hardly count."""
+    return EXACT * float((new.roots[0] / max(float(new.roots[1]), 1.0)) ** (1 / ROOT))
 
 
 def _solvable(A: Array) -> Array:
