@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from skimage import data
 
+from helpers import Allocated
 from princomp.images import denoise, denoising, estimate_noise
 from princomp.images.denoising import METHODS
 
@@ -152,6 +153,26 @@ def test_colour(method):
     alone = np.stack([denoise(y[..., channel], 25, method) for channel in range(3)], axis=2)
     assert psnr(found, clean) > psnr(y, clean) + 3
     assert psnr(found, clean) > psnr(alone, clean) + 0.3, "channels that are alike help each other"
+
+
+@pytest.mark.parametrize(
+    ("method", "sides"),
+    [("local-pca", (96, 224)), ("pca", (450, 700)), ("dct", (450, 700))]
+    + [(method, (300, 600)) for method in ("smoothness", "pixel-lasso", "total-variation", "wavelet")],
+)
+def test_a_photograph_of_12_million_pixels_would_take_less_than_2_gigabytes(method, sides):
+    """What grows with the pixels; patches, blocks and tables of fixed size are seen in the smaller image."""
+    rng = np.random.default_rng(0)
+    peaks = []
+    for side in sides:
+        image = rng.integers(0, 255, (side, side, 3)).astype(np.uint8)
+        if not peaks:
+            denoise(image[:20, :20], 10, method)  # imports and compiled loops are not the subject
+        with Allocated() as memory:
+            denoise(image, 100, method)
+        peaks.append(memory.peak)
+    each = (peaks[1] - peaks[0]) / (sides[1] ** 2 - sides[0] ** 2)
+    assert 12e6 * each + peaks[0] < 1.9e9
 
 
 class Terminal(io.StringIO):
