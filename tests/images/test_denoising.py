@@ -9,7 +9,7 @@ import pytest
 from skimage import data
 
 from helpers import Allocated
-from princomp.images import denoise, denoising, estimate_noise
+from princomp.images import assemble, denoise, denoising, estimate_noise, extract_patches
 from princomp.images.denoising import METHODS
 
 
@@ -59,6 +59,23 @@ def test_learned_atoms_beat_cosines(recipe):
     cosines = psnr(denoise(y, 25, "dct"), CAMERA)
     for method in ("ksvd", "online"):
         assert psnr(denoise(y, 25, method, recipe=recipe), CAMERA) > cosines + 0.1
+
+
+@pytest.mark.parametrize("sigma", [10, 25, 50])
+def test_the_quick_recipe_is_nearly_as_good_as_the_full_one(sigma):
+    clean = data.camera()[40:240, 120:320].astype(float)
+    y = noisy(clean, sigma)
+    assert psnr(denoise(y, sigma, "ksvd"), clean) > psnr(denoise(y, sigma, "ksvd", recipe="full"), clean) - 0.3
+
+
+@pytest.mark.parametrize("method", ["dct", "haar", "ksvd", "online"])
+def test_an_image_of_noise_alone_is_nearly_flat(method):
+    """No patch is longer than the error: none has an atom, and each becomes its mean."""
+    y = np.random.default_rng(0).uniform(-0.1, 0.1, (30, 40))
+    found = denoise(y, 1.0, method)
+    np.testing.assert_allclose(
+        found, assemble(np.repeat(extract_patches(y, 8).mean(axis=1), 64).reshape(-1, 64), y.shape, 8)
+    )
 
 
 @pytest.mark.parametrize("method", GAINS)

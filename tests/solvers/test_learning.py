@@ -165,7 +165,7 @@ def test_a_sweep_lowers_the_objective_and_ends_where_nothing_moves(atoms):
         assert after <= before + 1e-12 * abs(before)
         before = after
     slopes = learning_atoms.slopes(atom, coded.A, coded.B)
-    assert relative_gradient(atom, slopes, np.diag(coded.A), coded.B, atoms.prox) < 1e-8
+    assert relative_gradient(atom, slopes, np.diag(coded.A), coded.B, atoms.prox_each) < 1e-8
 
 
 def test_an_atom_that_no_row_uses_stays():

@@ -11,7 +11,7 @@ import numpy as np
 
 from princomp._typing import Array
 
-Prox = Callable[[Array, float, Array], Array]  # of a point, a step, and the atom that is there
+Prox = Callable[[Array, Array, Array], Array]  # of points, a step for each, and the atoms that are there
 
 
 def projected_gradient(D: Array, slopes: Array, weights: Array, prox: Prox) -> Array:
@@ -20,9 +20,9 @@ def projected_gradient(D: Array, slopes: Array, weights: Array, prox: Prox) -> A
     ``slopes`` (K, p) is the gradient A D - B, ``weights`` (K,) the curvature A_kk of each atom: with g = 0 the answer
     is the gradient itself. An atom that no code uses has none.
     """
-    moved = np.zeros_like(slopes)
-    for k in np.flatnonzero(weights > 0):
-        moved[k] = weights[k] * (D[k] - prox(D[k] - slopes[k] / weights[k], 1.0 / weights[k], D[k]))
+    moved, used = np.zeros_like(slopes), weights > 0
+    own = weights[used, None]
+    moved[used] = own * (D[used] - prox(D[used] - slopes[used] / own, 1.0 / weights[used], D[used]))
     return moved
 
 

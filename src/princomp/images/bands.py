@@ -51,6 +51,11 @@ def some_patches(image: Array, size: Pair, most: int, rng: np.random.Generator) 
     positions = patch_positions(image.shape, size)
     if len(positions) > most:
         positions = positions[np.sort(rng.choice(len(positions), most, replace=False))]
+    return patches_at(image, size, positions)
+
+
+def patches_at(image: Array, size: Pair, positions: Array) -> Array:
+    """Return the patches (n, numbers) that begin at these places (n, 2)."""
     windows = np.lib.stride_tricks.sliding_window_view(image, size)
     return windows[positions[:, 0], positions[:, 1]].reshape(len(positions), -1)
 

@@ -65,20 +65,24 @@ class Atoms:
 
     def prox(self, v: Array, step: float, old: Array) -> Array:
         """Return the minimiser of 1/2 |d - v|^2 + step g(d); ``old`` where the sphere has no such direction."""
+        return self.prox_each(v[None], np.array([step]), old[None])[0]
+
+    def prox_each(self, V: Array, steps: Array, old: Array) -> Array:
+        """Return the `prox` of each row of V, with a step for each."""
+        V = np.maximum(V, 0.0) if self.nonnegative else V
         if not self.named:
-            found = np.asarray(self.kind.prox(np.maximum(v, 0.0) if self.nonnegative else v, step))
+            found = np.array([self.kind.prox(v, float(step)) for v, step in zip(V, steps, strict=True)])
             if self.nonnegative and (found < 0).any():
                 raise ValueError(NOT_POSITIVE.format(self.kind))
-            return found
-        v = np.maximum(v, 0.0) if self.nonnegative else v
-        length = float(np.linalg.norm(v))
+            return found.reshape(V.shape)
+        length = np.linalg.norm(V, axis=1, keepdims=True)
         if self.kind == "sphere":
-            return v / length if length > 0 else old
-        return v / max(length, 1.0)
+            return np.where(length > 0, V / np.where(length > 0, length, 1.0), old)
+        return V / np.maximum(length, 1.0)
 
     def allowed(self, D: Array) -> Array:
         """Return atoms near these that are allowed: the prox of each, with as small a step as makes sense."""
-        return np.stack([self.prox(d, 1e-12, d) for d in D])
+        return self.prox_each(D, np.full(len(D), 1e-12), D)
 
 
 def least_use(A: Array) -> float:

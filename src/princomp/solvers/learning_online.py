@@ -127,7 +127,7 @@ class Epoch:
     def residual(self, atoms: Atoms) -> float:
         """Return the relative projected gradient, on average over the epoch: noise of few rows evens out."""
         n = self.count
-        return relative_gradient(self.D, self.slopes / n, self.weights / n, self.B / n, atoms.prox)
+        return relative_gradient(self.D, self.slopes / n, self.weights / n, self.B / n, atoms.prox_each)
 
     def value(self) -> dict[str, Array]:
         """Return it as arrays by name."""

@@ -11,6 +11,7 @@ Second moments of each atom would be K p^2 numbers, so a sample of rows must do:
 from __future__ import annotations
 
 from dataclasses import replace
+from math import sqrt
 
 import numpy as np
 
@@ -61,7 +62,8 @@ def leading(left: Array, codes: object, K: int) -> tuple[Array, Array]:
         some = left[indices[indptr[k] : indptr[k + 1]]]
         e = some[int(np.einsum("ij,ij->i", some, some).argmax())]
         for _ in range(STEPS):
-            e = _unit(e[None] @ some.T @ some)[0]
+            e = (some @ e) @ some
+            e /= sqrt(e @ e) or 1.0
         gains[k], directions[k] = float(np.square(some @ e).sum()), e
     return gains, directions
 

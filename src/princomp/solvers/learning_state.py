@@ -58,4 +58,4 @@ def residual(D: Array, coded: Coded, atoms: Atoms) -> float:
     """Return the relative projected gradient of atoms that rows were coded with."""
     n = coded.count
     A, B = coded.A / n, coded.B / n
-    return relative_gradient(D, slopes(D, A, B), own_weights(A), coded.reference / n, atoms.prox)
+    return relative_gradient(D, slopes(D, A, B), own_weights(A), coded.reference / n, atoms.prox_each)
