@@ -147,6 +147,27 @@ def test_other_ways_to_store_colours_become_red_green_and_blue(tmp_path, name, m
     assert np.array_equal(whole(rows)[0], expected.ravel())
 
 
+@pytest.mark.parametrize("orientation", range(10))
+@pytest.mark.parametrize("name", ["x.jpg", "x.tif"])
+def test_photographs_are_upright_however_the_camera_was_held(tmp_path, name, orientation):
+    from PIL import Image, ImageOps
+
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    path = save(tmp_path / name, np.repeat(pixels(shape=(16, 24)), 3).reshape(16, 24, 3), exif=exif)
+    with Image.open(path) as stored:
+        upright = np.asarray(ImageOps.exif_transpose(stored))
+    rows = read(path)
+    assert rows.layout == ImageLayout(upright.shape)
+    assert upright.shape[:2] == ((24, 16) if orientation in (5, 6, 7, 8) else (16, 24))
+    assert np.array_equal(whole(rows).reshape(upright.shape), upright)
+
+
+def test_metadata_that_cannot_be_read_say_nothing(tmp_path):
+    path = save(tmp_path / "x.jpg", pixels(shape=(16, 24)), exif=b"Exif\x00\x00MM\x00*\xff\xff\xff\xff")
+    assert read(path).layout == ImageLayout((16, 24))
+
+
 def test_of_several_frames_the_first_is_read(tmp_path):
     from PIL import Image
 

@@ -1,10 +1,15 @@
 """Denoising: what any image and noise level make of it, and how near the clean image one comes."""
 
+import io
+import sys
+from functools import partial
+
 import numpy as np
 import pytest
 from skimage import data
 
-from princomp.images import assemble, denoise, estimate_noise, extract_patches
+from helpers import Allocated
+from princomp.images import assemble, denoise, denoising, estimate_noise, extract_patches
 from princomp.images.denoising import METHODS
 
 
@@ -126,6 +131,20 @@ def test_small_images(method, shape):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_noise_below_rounding_is_none(method):
+    """In units of so small a level pixels would be infinite."""
+    y = CAMERA[:20, :20]
+    for sigma in (1e-310, 1e-15):
+        np.testing.assert_array_equal(denoise(y, sigma, method), y)
+    assert np.abs(denoise(y, 1e-12, method) - y).max() < 1e-10
+
+
+def test_smoothness_leaves_what_is_nearly_without_noise():
+    y = noisy(CAMERA, 0.1)
+    assert psnr(denoise(y, 0.1, "smoothness"), CAMERA) > psnr(y, CAMERA) - 0.1
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_a_constant_image_stays(method):
     y = np.full((20, 30), 7.5)
     np.testing.assert_array_equal(denoise(y, method=method), y)
@@ -153,6 +172,52 @@ def test_colour(method):
     assert psnr(found, clean) > psnr(alone, clean) + 0.3, "channels that are alike help each other"
 
 
+@pytest.mark.parametrize(
+    ("method", "sides"),
+    [("local-pca", (96, 160)), ("pca", (450, 550)), ("dct", (300, 400))]
+    + [(method, (300, 600)) for method in ("smoothness", "pixel-lasso", "total-variation", "wavelet")],
+)
+def test_a_photograph_of_12_million_pixels_would_take_less_than_2_gigabytes(method, sides):
+    """What grows with the pixels; patches, blocks and tables of fixed size are seen in the smaller image."""
+    rng = np.random.default_rng(0)
+    peaks = []
+    for side in sides:
+        image = rng.integers(0, 255, (side, side, 3)).astype(np.uint8)
+        if not peaks:
+            denoise(image[:20, :20], 10, method)  # imports and compiled loops are not the subject
+        with Allocated() as memory:
+            denoise(image, 100, method)
+        peaks.append(memory.peak)
+    each = (peaks[1] - peaks[0]) / (sides[1] ** 2 - sides[0] ** 2)
+    assert 12e6 * each + peaks[0] < 1.9e9
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_bar_on_a_terminal_shows_how_much_is_done(monkeypatch, method, verbose):
+    """Once from nothing to all, whatever the number of channels."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("CI", raising=False)
+    shares = []
+    task = partial(denoising.Task, tell=lambda done, of: shares.append(done / of))
+    y = noisy(np.dstack([CAMERA[:40, :40]] * 3), 10)
+    denoise(y, 10, method, verbose=verbose)
+    assert (f"denoise, {method}" in terminal.getvalue()) == (verbose == 1)
+    METHODS[method](task(y, 10.0, "quick", 0))
+    if method not in ("smoothness", "pixel-lasso", "total-variation", "wavelet"):  # done at once, or by others
+        assert shares == sorted(shares)
+        assert shares[0] < 1 == shares[-1]
+
+
 def test_what_cannot_be_denoised():
     y = CAMERA[:20, :20].copy()
     y[3, 4] = np.nan
@@ -161,6 +226,13 @@ def test_what_cannot_be_denoised():
     y[3, 4] = np.inf
     with pytest.raises(ValueError, match="infinite"):
         denoise(y)
+    y[3, 4] = -1e305
+    with pytest.raises(ValueError, match=r"pixels beyond 1e\+300"):
+        denoise(y)
+    with pytest.raises(TypeError, match="masked array with masked pixels"):
+        denoise(np.ma.masked_less(y, 0))
+    y[3, 4] = 0
+    np.testing.assert_array_equal(denoise(np.ma.masked_less(y, 0), 10, "pca"), denoise(y, 10, "pca"))
     with pytest.raises(ValueError, match=r"shape \(height, width\)"):
         denoise(np.zeros(5))
     with pytest.raises(ValueError, match=r"shape \(height, width\)"):

@@ -99,5 +99,9 @@ def test_what_cannot_be_filled():
         inpaint(image, np.zeros((3, 3), bool))
     with pytest.raises(ValueError, match="not missing are NaN or infinite"):
         inpaint(np.where(image > 100, np.nan, image), np.zeros(image.shape, bool))
+    with pytest.raises(ValueError, match=r"pixels beyond 1e\+300"):
+        inpaint(1e305 * image, holes(image.shape, 0.5))
+    with pytest.raises(TypeError, match="masked array with masked pixels"):
+        inpaint(np.ma.masked_greater(image, 100))
     with pytest.raises(ValueError, match="method must be one of local-pca"):
         inpaint(image, holes(image.shape, 0.5), "magic")

@@ -10,9 +10,9 @@ import click
 
 from princomp._atomic import atomic_file
 from princomp._text import printable
-from princomp.cli.exits import OUTPUT, USAGE, Failure, reading, writing
+from princomp.cli.exits import BAD_DATA, OUTPUT, USAGE, Failure, reading, writing
 from princomp.cli.options import force_option, quiet_option
-from princomp.cli.show import Log
+from princomp.cli.show import Log, tell
 
 if TYPE_CHECKING:
     from princomp._typing import Array
@@ -22,22 +22,48 @@ DENOISERS = (
     "local-pca", "ksvd", "online", "dct", "haar", "pca", "smoothness", "pixel-lasso", "total-variation", "wavelet"
 )  # fmt: skip
 GAP = 8  # pixels between before and after
+WINDOW = 7  # pixels, of structural similarity
+FINE = {"quality": 95, "subsampling": 0}  # of JPEG: by default Pillow adds much of what was just taken away
 
 output_option = click.option(
-    "-o", "--output", type=click.Path(), help="File for the image: .png, .tif or .jpg; by default beside IMAGE, .png."
+    "-o",
+    "--output",
+    type=click.Path(),
+    help="File for the image: .png, .tif or .jpg; by default beside IMAGE, .png, or .tif for what a .png cannot hold.",
+)
+reference_option = click.option(
+    "--reference", type=click.Path(), help="The true image, if there is one: prints PSNR and SSIM of the result."
 )
 
 
 @click.command()
 @click.argument("image", type=click.Path())
 @output_option
-@click.option("--sigma", type=float, help="Level of the noise, in the units of the pixels; estimated by default.")
+@click.option(
+    "--sigma",
+    type=click.FloatRange(min=0),
+    help="Level of the noise, in the units of the pixels; estimated by default.",
+)
 @click.option("--method", type=click.Choice(DENOISERS), default="local-pca", show_default=True)
-@click.option("--recipe", type=click.Choice(["quick", "full"]), default="quick", help="How long atoms are learned.")
+@click.option(
+    "--recipe",
+    type=click.Choice(["quick", "full"]),
+    default="quick",
+    show_default=True,
+    help="How long atoms are learned.",
+)
+@reference_option
 @force_option
 @quiet_option
 def denoise(
-    image: str, output: str | None, sigma: float | None, method: str, recipe: str, force: bool, quiet: bool
+    image: str,
+    output: str | None,
+    sigma: float | None,
+    method: str,
+    recipe: str,
+    reference: str | None,
+    force: bool,
+    quiet: bool,
 ) -> None:
     """Take the noise out of IMAGE: a PNG, JPEG or TIFF file.
 
@@ -46,14 +72,18 @@ def denoise(
     from princomp.images import denoise, estimate_noise
 
     log = Log(quiet=quiet)
-    path = _target(image, output, "denoised", force)
     pixels = read_image(image, log)
+    path = _target(image, output, "denoised", pixels.dtype, force)
+    true = None if reference is None else _read_reference(reference, image, pixels, log)
     with reading(image):
         level = estimate_noise(pixels) if sigma is None else sigma
         if sigma is None:
             log.tell(f"Noise of about {level:.3g} in the units of the pixels.")
         found = denoise(pixels, level, method, recipe=recipe, verbose=int(not quiet))
-    write_pictures(path, pixels, found, log)
+    kept = write_pictures(path, pixels, found, log)
+    if true is not None:
+        tell(f"Before: {_closeness(pixels, true)}")
+        tell(f"After: {_closeness(kept, true)}")
 
 
 @click.command()
@@ -61,9 +91,12 @@ def denoise(
 @click.option("--mask", required=True, type=click.Path(), help="Image of the same size, black where all is there.")
 @output_option
 @click.option("--method", type=click.Choice(DENOISERS[:6]), default="local-pca", show_default=True)
+@reference_option
 @force_option
 @quiet_option
-def inpaint(image: str, mask: str, output: str | None, method: str, force: bool, quiet: bool) -> None:
+def inpaint(
+    image: str, mask: str, output: str | None, method: str, reference: str | None, force: bool, quiet: bool
+) -> None:
     """Fill in what IMAGE, a PNG, JPEG or TIFF file, lacks where --mask is not black.
 
     A picture of before and after is written beside the result.
@@ -73,14 +106,17 @@ def inpaint(image: str, mask: str, output: str | None, method: str, force: bool,
     from princomp.images import inpaint
 
     log = Log(quiet=quiet)
-    path = _target(image, output, "inpainted", force)
     pixels = read_image(image, log)
-    missing = read_image(mask, log) != 0
-    missing = missing.any(axis=2) if missing.ndim == 3 else missing
+    path = _target(image, output, "inpainted", pixels.dtype, force)
+    missing = _read_mask(mask, log)
+    true = None if reference is None else _read_reference(reference, image, pixels, log)
     with reading(image):
         found = inpaint(pixels, missing, method, verbose=int(not quiet))
     before = np.where(missing if pixels.ndim == 2 else missing[..., None], 0, pixels)
-    write_pictures(path, before, found, log)
+    kept = write_pictures(path, before, found, log)
+    if true is not None:
+        among = f", over the missing pixels {_peak(kept, true, missing)}" if missing.any() else ""
+        tell(f"After: {_closeness(kept, true)}{among}")
 
 
 def read_image(path: str, log: Log) -> Array:
@@ -92,40 +128,104 @@ def read_image(path: str, log: Log) -> Array:
         rows = read(path)
         if not isinstance(rows.layout, ImageLayout):
             raise ValueError("this is no image: give a PNG, JPEG or TIFF file.")
+        if rows.shape[0] != 1:
+            raise ValueError(f"these are {rows.shape[0]} images: give one of them.")
         for note in rows.notes:
             log.note(note)
         return rows.block(0).reshape(rows.layout.shape)
 
 
-def write_pictures(path: Path, before: Array, after: Array, log: Log) -> None:
-    """Write an image, in the kind of pixels that it had, and one of before and after beside each other, 8 bits."""
+def _read_mask(path: str, log: Log) -> Array:
+    """Return where an image is not black."""
+    import numpy as np
+
+    shades = read_image(path, log)
+    shades = shades.max(axis=2) if shades.ndim == 3 else shades
+    if len(found := np.unique(shades[shades != 0])) > 1:
+        what = f"{printable(path)} has {len(found)} shades beside black: all of them count as missing"
+        log.note(f"{what}. If it should have one, do not save it as JPEG, which adds some.")
+    log.tell(f"{np.mean(shades != 0):.1%} of the pixels are missing.")
+    return np.asarray(shades != 0)
+
+
+def _read_reference(path: str, image: str, pixels: Array, log: Log) -> Array:
+    """Return the true image; complain before any work if it cannot be compared."""
+    with reading(path):
+        try:
+            from skimage import metrics  # noqa: F401
+        except ImportError as error:
+            raise ImportError('--reference needs scikit-image: pip install "princomp[images]"') from error
+    found = read_image(path, log)
+    if (found.shape, found.dtype) != (pixels.shape, pixels.dtype):
+        these, those = (f"{each.shape} of {each.dtype}" for each in (found, pixels))
+        raise Failure(f"{printable(path)} has pixels {these}, but {printable(image)} {those}.", BAD_DATA)
+    return found
+
+
+def _closeness(found: Array, true: Array) -> str:
+    """Return how close an image is to the true one, in words, as scikit-image measures it."""
+    from skimage.metrics import structural_similarity
+
+    words = f"PSNR {_peak(found, true)}"
+    if min(true.shape[:2]) < WINDOW:
+        return words
+    alike = structural_similarity(true, found, data_range=_range(true), channel_axis=2 if true.ndim == 3 else None)
+    return f"{words}, SSIM {alike:.4f}"
+
+
+def _peak(found: Array, true: Array, where: Any = ...) -> str:
+    import numpy as np
+    from skimage.metrics import peak_signal_noise_ratio
+
+    if np.array_equal(found[where], true[where]):
+        return "inf dB"
+    return f"{peak_signal_noise_ratio(true[where], found[where], data_range=_range(true)):.2f} dB"
+
+
+def _range(true: Array) -> float:
+    """Return from black to white: all that such pixels may be, or, of no such kind, what they are."""
+    import numpy as np
+
+    if true.dtype in (np.uint8, np.uint16):
+        return float(np.iinfo(true.dtype).max)
+    return float(true.max()) - float(true.min()) or 1.0
+
+
+def write_pictures(path: Path, before: Array, after: Array, log: Log) -> Array:
+    """Write an image, in the kind of pixels that it had, and one of before and after beside each other, 8 bits.
+
+    Returns the pixels that were written.
+    """
     import numpy as np
     from PIL import Image
 
     kept = _as_stored(after, before.dtype, log)
-    kind = FORMATS[path.suffix.lower()]
-    if kept.dtype != np.uint8 and (kind == "JPEG" or (kind == "PNG" and kept.dtype != np.uint16)):
-        raise Failure(f"Pixels of {kept.dtype} do not go into a {kind} file: end -o in .tif.", USAGE)
     both = np.concatenate([before, np.full((len(before), GAP, *before.shape[2:]), before.max()), kept], axis=1)
     if both.dtype != np.uint8:
         low, high = float(before.min()), float(before.max())
         both = np.clip((both - low) * (255 / (high - low or 1.0)), 0, 255).astype(np.uint8)
     for target, pixels in ((path, kept), (beside(path), both)):
         with writing(target), atomic_file(target) as file:
-            Image.fromarray(pixels).save(file, FORMATS[target.suffix.lower()])
+            kind = FORMATS[target.suffix.lower()]
+            Image.fromarray(pixels).save(file, kind, **(FINE if kind == "JPEG" else {}))
     log.tell(f"Written: {printable(path)} and, before and after, {printable(beside(path))}")
+    return kept
 
 
 def _as_stored(found: Array, dtype: Any, log: Log) -> Array:
     """Return pixels as a file has them: whole numbers are rounded and cut off, of which the log hears."""
     import numpy as np
 
+    from princomp.data.reading import plural
+
     if dtype.kind == "f":
         return found.astype(np.float32)
     limits = np.iinfo(dtype)
     out = int(((found < limits.min - 0.5) | (found > limits.max + 0.5)).sum())
     if out:
-        log.tell(f"{out} values beyond {limits.min} to {limits.max}, which the file cannot hold, were cut off.")
+        log.tell(
+            f"Cut off, since the file cannot hold them: {plural(out, 'value')} beyond {limits.min} to {limits.max}."
+        )
     return np.clip(np.rint(found), limits.min, limits.max).astype(dtype)
 
 
@@ -134,11 +234,17 @@ def beside(path: Path) -> Path:
     return path.with_name(f"{path.stem}-before-after.png")
 
 
-def _target(image: str, output: str | None, word: str, force: bool) -> Path:
+def _target(image: str, output: str | None, word: str, dtype: Any, force: bool) -> Path:
     """Return where the result goes; complain before any work about what cannot be written."""
-    path = Path(output) if output is not None else Path(image).with_name(f"{Path(image).stem}-{word}.png")
+    held = {"TIFF", *{"uint8": ("PNG", "JPEG"), "uint16": ("PNG",)}.get(str(dtype), ())}
+    kind = ".png" if "PNG" in held else ".tif"
+    path = Path(output) if output is not None else Path(image).with_name(f"{Path(image).stem}-{word}{kind}")
     if path.suffix.lower() not in FORMATS:
         raise Failure(f"-o must end in {', '.join(FORMATS)}; got {printable(path)}.", USAGE)
+    if (into := FORMATS[path.suffix.lower()]) not in held:
+        raise Failure(f"Pixels of {dtype} do not go into a {into} file: end -o in {kind}.", USAGE)
+    if not path.parent.is_dir():
+        raise Failure(f"{printable(path.parent)} is no folder: make it first.", OUTPUT)
     for each in (path, beside(path)):
         if os.path.lexists(each) and not force:
             raise Failure(f"{printable(each)} is there already. Replace it with --force.", OUTPUT)

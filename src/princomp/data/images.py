@@ -24,6 +24,9 @@ KEPT = {"L": "u1", "I;16": "u2", "I;16L": "u2", "I;16B": "u2", "I;16N": "u2", "I
 GREY = {"1": "L", "LA": "L", "La": "L"}
 RESCALED = ("ppm", "ppm_plain")  # Pillow's decoders that bring pixels to 8 or 16 bits
 OTHER_RANGE = "other range"
+ORIENTATION = 0x0112  # of EXIF: how the camera was held
+TURNS = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # what it says, as Pillow's `Image.Transpose`
+SIDEWAYS = (2, 4, 5, 6)  # of these
 SVG = "is a drawing (SVG), not an image of pixels: save it as .png."
 
 
@@ -43,6 +46,7 @@ class _Seen:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     without: tuple[str, ...]  # what of it is not read
+    turn: Any = None  # of Pillow, that brings it upright
 
     @property
     def size(self) -> str:
@@ -67,7 +71,8 @@ def read_images(files: Sequence[File], request: Request) -> Rows:
     more: list[str] = []
     for file, each in zip(files, seen):
         with _opened(file) as image:
-            pixels = np.asarray(image if image.mode in KEPT else image.convert("RGB" if len(each.shape) == 3 else "L"))
+            kept = image if image.mode in KEPT else image.convert("RGB" if len(each.shape) == 3 else "L")
+            pixels = np.asarray(kept if each.turn is None else kept.transpose(each.turn))
             if _has_more(image):
                 more.append(os.path.basename(file.path))
         sink.append(pixels.reshape(1, width))
@@ -88,11 +93,27 @@ def _look(file: File, request: Request) -> _Seen:
             without = (*without, "the lower 8 of 16 bits")
         if any(tile[0] in RESCALED and tile[3] not in (255, 65535) for tile in image.tile):
             without = (*without, OTHER_RANGE)
+        turn = _turn(image)
+        if turn in SIDEWAYS:
+            width, height = height, width
         # As it is unpacked, converted, and as numbers.
         request.require(12 * width * height, f"{file.name}, {width} x {height} pixels,")
     if min(width, height) < 1:
         raise DataError(f"{file.name} has no pixels.")
-    return _Seen((height, width) if grey else (height, width, 3), dtype, without)
+    return _Seen((height, width) if grey else (height, width, 3), dtype, without, turn)
+
+
+def _turn(image: Any) -> int | None:
+    """Return how Pillow is to transpose a photograph whose camera was not held upright, or None.
+
+    In TIFF files it does so by itself.
+    """
+    if image.format not in ("JPEG", "MPO"):
+        return None
+    try:
+        return TURNS.get(image.getexif().get(ORIENTATION))
+    except FAULTS:  # metadata that cannot be read say nothing
+        return None
 
 
 def _has_more(image: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from numbers import Real
 from typing import Any
@@ -14,7 +15,7 @@ from princomp.images.few_atoms import few_atoms
 from princomp.images.global_pca import global_pca
 from princomp.images.local_pca import local_pca, turned
 from princomp.images.noise import estimate_noise
-from princomp.images.patches import finite_image
+from princomp.images.patches import finite_image, largest
 from princomp.images.priors import pixel_lasso, smoothness, total_variation, wavelet
 from princomp.progress import share_line
 
@@ -54,7 +55,8 @@ def denoise(
     -------
     array of the same shape
         In the units of the image, float32 if it is, else float64: neither rounded nor cut off, so that it may go a
-        little beyond the range of what is stored as integers. Where ``sigma`` is 0, the image itself.
+        little beyond the range of what is stored as integers. Where ``sigma`` is 0, or so small that it is lost in the
+        rounding of the pixels, the image itself.
 
     See Also
     --------
@@ -76,7 +78,7 @@ def denoise(
     check_choice("recipe", recipe, ("quick", "full"))
     check_count("random_state", random_state, least=0)
     level = _checked_level(sigma, pixels)
-    if level == 0:
+    if level <= np.finfo(np.float64).eps * largest(pixels):  # in such units pixels would overflow in the end
         return pixels.reshape(np.shape(image)).copy()
     with share_line(f"denoise, {method}", verbose) as tell:
         found = METHODS[method](Task(pixels, level, recipe, random_state, tell))
@@ -93,21 +95,36 @@ class Task:
     seed: int
     tell: Callable[[int, int], None]
 
-    def alone(self, estimate: Callable[..., Array], centred: bool = True, turn: bool = True, **options: Any) -> Array:
+    def alone(
+        self,
+        estimate: Callable[..., Array],
+        centred: bool = True,
+        turn: bool = True,
+        tells: bool = False,
+        **options: Any,
+    ) -> Array:
         """Return what an estimate makes of each channel (height, width), in units of sigma.
 
-        Channels are turned into uncorrelated ones, and ``centred`` about their means, unless told otherwise.
+        Channels are turned into uncorrelated ones, and ``centred`` about their means, unless told otherwise. An
+        estimate that ``tells`` how much is done does so of all channels.
         """
         channels = self.pixels.shape[2]
         turning = turned(channels) if turn else np.eye(channels)
         middle = self.pixels.mean(axis=(0, 1), dtype=np.float64) if centred else np.zeros(channels)
         y = (self.pixels - middle) @ turning.T / self.sigma
-        found = [estimate(np.ascontiguousarray(y[..., channel]), **options) for channel in range(channels)]
+        found = []
+        for channel in range(channels):
+            if tells:
+                options["tell"] = partial(self._told, channel)
+            found.append(estimate(np.ascontiguousarray(y[..., channel]), **options))
         return np.stack(found, axis=2) @ turning * self.sigma + middle
 
     def coded(self, method: str) -> Array:
         """Return the image made of few atoms."""
-        return self.alone(few_atoms, method=method, recipe=self.recipe, seed=self.seed, tell=self.tell)
+        return self.alone(few_atoms, tells=True, method=method, recipe=self.recipe, seed=self.seed)
+
+    def _told(self, channel: int, done: int, of: int) -> None:
+        self.tell(channel * of + done, self.pixels.shape[2] * of)
 
 
 METHODS: dict[str, Callable[[Task], Array]] = {
@@ -116,7 +133,7 @@ METHODS: dict[str, Callable[[Task], Array]] = {
     "online": lambda task: task.coded("online"),
     "dct": lambda task: task.coded("dct"),
     "haar": lambda task: task.coded("haar"),
-    "pca": lambda task: task.alone(global_pca, tell=task.tell),
+    "pca": lambda task: task.alone(global_pca, tells=True),
     "smoothness": lambda task: task.alone(smoothness),
     "pixel-lasso": lambda task: task.alone(pixel_lasso, centred=False, turn=False),
     "total-variation": lambda task: task.alone(total_variation),

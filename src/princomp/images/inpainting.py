@@ -24,7 +24,7 @@ from princomp._typing import Array
 from princomp.estimators.checks import check_choice, check_count
 from princomp.images.denoising import denoise
 from princomp.images.local_pca import one_pass
-from princomp.images.patches import checked_image
+from princomp.images.patches import checked_image, largest
 from princomp.images.priors import restoration
 from princomp.progress import share_line
 
@@ -83,6 +83,7 @@ def inpaint(
     if missing.any():
         step = one_pass if method == "local-pca" else partial(denoise, method=method)
         observed = found[~missing].astype(np.float64)
+        largest(observed)
         middle = observed.mean(axis=0)
         scale = float(np.abs(observed - middle).max()) or 1.0
         with share_line(f"inpaint, {method}", verbose) as tell:

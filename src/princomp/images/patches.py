@@ -9,6 +9,7 @@ from princomp._typing import Array
 from princomp.estimators.checks import check_count
 
 Pair = tuple[int, int]
+LARGEST = 1e300  # of which 1e8 can be summed
 
 
 def extract_patches(image: Any, size: int | Pair, *, stride: int | Pair = 1) -> Array:
@@ -188,6 +189,11 @@ def _checked_shape(shape: Any) -> tuple[int, int, int]:
 
 def checked_image(image: Any) -> Array:
     """(height, width, channels), float32 or float64; no copy if it is that."""
+    if np.ma.is_masked(image):
+        raise TypeError(
+            "image is a masked array with masked pixels, which would be silently read as data: fill them first, with "
+            "inpaint(image.data, image.mask)."
+        )
     pixels = np.asarray(image)
     return _floats(pixels.reshape(_checked_shape(pixels.shape)), "image")
 
@@ -201,7 +207,16 @@ def finite_image(image: Any) -> Array:
         )
     if np.isinf(pixels).any():
         raise ValueError("The image has infinite pixels: replace them, or fill them with inpaint(image, mask) first.")
+    largest(pixels)
     return pixels
+
+
+def largest(pixels: Array) -> float:
+    """Return the largest magnitude; complain if sums of such pixels would overflow."""
+    found = max(float(pixels.max()), -float(pixels.min()))
+    if found > LARGEST:
+        raise ValueError(f"The image has pixels beyond {LARGEST:g}, whose sums overflow: divide it by {LARGEST:g}.")
+    return found
 
 
 def _floats(given: Array, what: str) -> Array:
