@@ -30,9 +30,10 @@ from princomp.progress import share_line
 
 # Tried on starfish and cameraman with half of the pixels missing.
 LARGEST, SMALLEST, STEPS = 1.2, 0.15, 6
-HELD_OUT = 0.1  # of the observed pixels
+HELD_OUT, MOST = 0.1, 2_000  # of the observed pixels, and in all: enough to tell, and groups about each take time
 FEWEST = 20  # held out: with fewer nothing is compared
 SMALL = 5  # a side, in pixels
+Step = Callable[[Array, float, Array], Array]  # of an image, the level of its noise, and the pixels that are asked for
 METHODS = ("local-pca", "ksvd", "online", "dct", "haar", "pca")
 
 
@@ -81,7 +82,7 @@ def inpaint(
     missing = _checked_mask(mask, pixels)
     found = np.where(missing[..., None], 0, pixels)
     if missing.any():
-        step = one_pass if method == "local-pca" else partial(denoise, method=method)
+        step = one_pass if method == "local-pca" else partial(_whole, method)
         observed = found[~missing].astype(np.float64)
         largest(observed)
         middle = observed.mean(axis=0)
@@ -92,12 +93,14 @@ def inpaint(
     return found.reshape(np.shape(image))
 
 
-def _filled(
-    y: Array, missing: Array, step: Callable[[Array, float], Array], seed: int, tell: Callable[[int, int], None]
-) -> Array:
+def _whole(method: str, x: Array, sigma: float, where: Array) -> Array:
+    return denoise(x, sigma, method)
+
+
+def _filled(y: Array, missing: Array, step: Step, seed: int, tell: Callable[[int, int], None]) -> Array:
     """Return y (height, width, channels) with what is missing filled in: as many steps as help held-out pixels."""
     here = np.flatnonzero(~missing)
-    held = np.random.default_rng(seed).permutation(here)[: int(HELD_OUT * len(here))]
+    held = np.random.default_rng(seed).permutation(here)[: min(int(HELD_OUT * len(here)), MOST)]
     if len(held) < FEWEST:
         return biharmonic(y, missing)
     fewer = missing.copy()
@@ -121,9 +124,9 @@ def _filled(
     return x
 
 
-def _steps(x: Array, y: Array, missing: Array, step: Callable[[Array, float], Array], level: float) -> Iterator[Array]:
+def _steps(x: Array, y: Array, missing: Array, step: Step, level: float) -> Iterator[Array]:
     for share in np.geomspace(LARGEST, SMALLEST, STEPS):
-        x = np.where(missing[..., None], step(x, float(share * level)), y)
+        x = np.where(missing[..., None], step(x, float(share * level), missing), y)
         yield x
 
 

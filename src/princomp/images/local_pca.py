@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from princomp._threads import ordered_map, single_blas_thread
 from princomp._typing import Array
@@ -56,10 +57,13 @@ def local_pca(image: Array, sigma: float, tell: Callable[[int, int], None] = lam
     return back(guide)
 
 
-def one_pass(image: Array, sigma: float) -> Array:
-    """Return an image (height, width, channels) after the first pass alone."""
+def one_pass(image: Array, sigma: float, where: Array) -> Array:
+    """Return an image (height, width, channels) after the first pass alone, as far as pixels (height, width) ask.
+
+    Groups are those of patches that hold such a pixel; what no group holds stays as it is.
+    """
     y, back = _turned_units(image, sigma)
-    return back(_pass(y, None, lambda done, of: None))
+    return back(_pass(y, None, lambda done, of: None, where))
 
 
 def _turned_units(image: Array, sigma: float) -> tuple[Array, Callable[[Any], Array]]:
@@ -82,17 +86,22 @@ def _told(tell: Callable[[int, int], None], passed: int, done: int, of: int) -> 
     tell(passed * of + done, 2 * of)
 
 
-def _pass(y: Array, guide: Array | None, tell: Callable[[int, int], None]) -> Array:
+def _pass(y: Array, guide: Array | None, tell: Callable[[int, int], None], where: Array | None = None) -> Array:
     """Return an estimate of y (channels, height, width), whose noise has variance 1; the second one has a guide."""
     size = (min(SIDE, y.shape[1]), min(SIDE, y.shape[2]))
     positions = patch_positions(y.shape[1:], size, stride=(min(STEP, size[0]), min(STEP, size[1])))
+    if where is not None:
+        asked = sliding_window_view(where, size)[positions[:, 0], positions[:, 1]]
+        positions = positions[asked.any(axis=(1, 2))]
     sums, totals = np.zeros_like(y), np.zeros_like(y)
     batches = [positions[begin : begin + TOGETHER] for begin in range(0, len(positions), TOGETHER)]
     for done, (places, found) in enumerate(ordered_map(partial(_batch, y, guide, size), batches), 1):
         for channel, (patches, weights) in enumerate(found):
             scatter(patches, places, size, weights, sums[channel], totals[channel])
         tell(min(done * TOGETHER, len(positions)), len(positions))
-    return np.divide(sums, totals, out=sums)
+    np.divide(sums, totals, out=sums, where=totals > 0)
+    np.copyto(sums, y, where=totals == 0)
+    return sums
 
 
 def _batch(y: Array, guide: Array | None, size: Pair, positions: Array) -> tuple[Array, list[tuple[Array, Array]]]:
