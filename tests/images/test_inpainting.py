@@ -5,7 +5,7 @@ import pytest
 from skimage import data
 from skimage.restoration import inpaint_biharmonic
 
-from princomp.images import inpaint
+from princomp.images import inpaint, inpainting, local_pca
 from princomp.images.inpainting import METHODS
 
 
@@ -105,3 +105,33 @@ def test_what_cannot_be_filled():
         inpaint(np.ma.masked_greater(image, 100))
     with pytest.raises(ValueError, match="method must be one of local-pca"):
         inpaint(image, holes(image.shape, 0.5), "magic")
+
+
+def test_a_scratch_is_looked_at_where_it_is(monkeypatch):
+    """Groups are those of patches that hold one of its pixels, or of the pixels that are held out."""
+    clean = np.tile(STRIPES, (3, 3))
+    mask = np.zeros(clean.shape, bool)
+    mask[50:52, 20:150] = True
+    groups = []
+    nearest = local_pca.nearest
+    monkeypatch.setattr(
+        local_pca, "nearest", lambda image, tops, *rest: groups.append(tops) or nearest(image, tops, *rest)
+    )
+    monkeypatch.setattr(inpainting, "MOST", 30)
+    found = inpaint(clean, mask)
+    assert sum(map(len, groups)) < 12 * (2 * 40 + 4 * 30)  # of 2209 patches of the whole image, twelve times
+    start = inpaint_biharmonic(np.where(mask, 0, clean), mask)
+    assert apart(found, clean, mask) < 0.8 * apart(start, clean, mask)
+
+
+def test_pixels_that_no_group_holds_stay():
+    y = np.random.default_rng(0).normal(size=(60, 60, 1))
+    where = np.zeros((60, 60), bool)
+    where[2, 3] = True
+    found = local_pca.one_pass(y, 0.1, where)
+    near = np.zeros((60, 60), bool)
+    near[:45, :45] = True  # of 37 x 37 patches, as many as are compared at a corner
+    np.testing.assert_allclose(found[~near], y[~near], rtol=1e-5)
+    assert not np.allclose(found[:8, :8], y[:8, :8])
+    every = local_pca.one_pass(y, 0.1, np.ones((60, 60), bool))
+    np.testing.assert_array_equal(every, local_pca.one_pass(y, 0.1, None))

@@ -53,7 +53,7 @@ def inpaint(
         cosines or wavelets; components of all of them. See `denoise`.
     random_state : int, default 0
         Which observed pixels are held out, to see whether the method is better than biharmonic inpainting, which is
-        the answer if not.
+        the answer if not; and which patches "ksvd" and "online" learn from.
     verbose : int, default 0
         1 shows on a terminal how much is done.
 
@@ -82,7 +82,7 @@ def inpaint(
     missing = _checked_mask(mask, pixels)
     found = np.where(missing[..., None], 0, pixels)
     if missing.any():
-        step = one_pass if method == "local-pca" else partial(_whole, method)
+        step = one_pass if method == "local-pca" else partial(_whole, method, random_state)
         observed = found[~missing].astype(np.float64)
         largest(observed)
         middle = observed.mean(axis=0)
@@ -93,8 +93,8 @@ def inpaint(
     return found.reshape(np.shape(image))
 
 
-def _whole(method: str, x: Array, sigma: float, where: Array) -> Array:
-    return denoise(x, sigma, method)
+def _whole(method: str, seed: int, x: Array, sigma: float, where: Array) -> Array:
+    return denoise(x, sigma, method, random_state=seed)
 
 
 def _filled(y: Array, missing: Array, step: Step, seed: int, tell: Callable[[int, int], None]) -> Array:

@@ -57,10 +57,10 @@ def local_pca(image: Array, sigma: float, tell: Callable[[int, int], None] = lam
     return back(guide)
 
 
-def one_pass(image: Array, sigma: float, where: Array) -> Array:
-    """Return an image (height, width, channels) after the first pass alone, as far as pixels (height, width) ask.
+def one_pass(image: Array, sigma: float, where: Array | None = None) -> Array:
+    """Return an image (height, width, channels) after the first pass alone.
 
-    Groups are those of patches that hold such a pixel; what no group holds stays as it is.
+    With ``where`` (height, width), groups are those of patches that hold such a pixel; what no group holds stays.
     """
     y, back = _turned_units(image, sigma)
     return back(_pass(y, None, lambda done, of: None, where))
