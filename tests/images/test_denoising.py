@@ -277,3 +277,17 @@ def test_black_and_white_parts_do_not_hide_the_noise():
     y = noisy(clean, 10)
     y[:70] = 0.0
     assert abs(estimate_noise(y) / 10 - 1) < 0.1
+
+
+@pytest.mark.parametrize("sigma", [10, 25, 50])
+@pytest.mark.parametrize("name", ["astronaut", "page", "camera"])
+def test_noise_that_is_cut_off_at_black_and_white_is_seen_elsewhere(name, sigma):
+    """Where it was cut off, a third of it is gone, and a dark coat is the flattest part there is."""
+    clean = getattr(data, name)().astype(float)
+    stored = np.clip(np.rint(noisy(clean, sigma)), 0, 255).astype(np.uint8)
+    assert estimate_noise(stored) == pytest.approx(sigma, rel=0.1)
+
+
+def test_an_image_of_black_and_white_alone_is_looked_at_as_it_is():
+    rng = np.random.default_rng(0)
+    assert estimate_noise(rng.random((60, 60)) < 0.5) > 0.3

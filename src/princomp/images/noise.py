@@ -7,6 +7,9 @@ Understanding 64, 1996), the median deviation as Donoho and Johnstone take it (B
 happens is asked of another mask, the gradient of Sobel, (1, 2, 1)' (-1, 0, 1) and its transpose: at a pixel its noise
 is uncorrelated with that of m, so flat parts are not those where the noise happens to be small.
 
+What was cut off at black or white has lost some of its noise, and is the flattest of all: where several pixels of a
+window have the least or the largest value of the image it is left out, if enough is left.
+
 In an image that is textured everywhere, grass say, no part is flat, and texture is taken for noise.
 """
 
@@ -20,6 +23,7 @@ from princomp.images.patches import finite_image
 # Tried on images of scikit-image (astronaut, chelsea, coins, moon) at noise of 5 to 50 on a scale of 255.
 FLAT = 0.3  # share of the pixels that count as flat
 WINDOW = 7  # pixels over which the gradient is averaged
+CUT, LEFT = 0.05, 0.05  # share of a window at black or white from which on it is left out, and of the image to be left
 NORMAL = 0.6744897501960817  # median |e|
 NORM = 6.0  # |m|
 
@@ -68,8 +72,12 @@ def _level(y: Array) -> float:
     smooth_down, smooth_across = y[:-2] + 2 * y[1:-1] + y[2:], y[:, :-2] + 2 * y[:, 1:-1] + y[:, 2:]
     across, down = smooth_down[:, 2:] - smooth_down[:, :-2], smooth_across[2:] - smooth_across[:-2]
     happens = uniform_filter(np.square(across) + np.square(down), WINDOW)
-    alive = (happens > 1e-20) | (second > 1e-10)  # what is cut off at black or white has no noise to see
+    alive = (happens > 1e-20) | (second > 1e-10)  # what is all black or white has no noise to see
     if not alive.any():
         return 0.0
+    ends = ((y == y.min()) | (y == y.max()))[1:-1, 1:-1]
+    whole = alive & (uniform_filter(ends.astype(np.float64), WINDOW) < CUT)
+    if whole.sum() >= LEFT * alive.sum():
+        alive = whole
     flat = happens <= np.quantile(happens[alive], FLAT)
     return float(np.median(second[alive & flat])) / (NORMAL * NORM) * unit
