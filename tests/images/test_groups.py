@@ -86,6 +86,18 @@ def test_the_second_estimate_is_the_best_linear_one():
     assert all(risk(S) < risk(S + 0.01 * rng.normal(size=(6, 6))) for _ in range(20))
 
 
+def test_the_second_estimate_takes_its_mean_from_the_guide_and_what_that_lost_from_the_patches():
+    rng = np.random.default_rng(4)
+    guide = rng.normal(size=(1, 40, 5)) * np.array([4, 2, 1, 0.3, 0])
+    shift = np.array([0.3, -0.2, 0.1, 0.2, 0.5])
+    X, _ = second_estimate(guide + shift, guide)
+    C = np.cov(guide[0].T, bias=True)
+    lost = shift @ np.linalg.inv(C + np.eye(5) / 40) @ C
+    np.testing.assert_allclose(X - second_estimate(guide, guide)[0], np.broadcast_to(lost, X.shape), atol=1e-12)
+    assert abs(lost[0] - 0.3) < 0.01  # where patches of the group differ much, what was lost comes back,
+    assert abs(lost[4]) < 1e-12  # and where they do not differ at all, it is noise
+
+
 def test_colours_are_turned():
     for channels in (1, 2, 3, 4):
         turn = turned(channels)

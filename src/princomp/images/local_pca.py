@@ -10,8 +10,12 @@ Wiener's. First, C is that of Y: components whose variance noise alone could hav
     X = y + (Y - y) V_K V_K',    K = {i: l_i > `ABOVE` sigma^2 (1 + sqrt(d / m))^2},
 
 l the eigenvalues, the bound the largest that noise has (Marchenko and Pastur 1967). Then all is done again, but groups
-are found in the first result, and C is taken from there (as Lebrun, Buades and Morel do, SIAM J. Imaging Sciences 6,
-2013). Each pixel is the average over the patches it is in, of all groups, with weights 1 / (1 + the degrees of freedom
+are found in the first result, and C and x are taken from there (as Lebrun, Buades and Morel do, SIAM J. Imaging
+Sciences 6, 2013). The mean y of Y, whose noise is that of m patches, tells what x has lost:
+
+    X = x + (Y - y) C (C + sigma^2 I)^-1 + (y - x) C (C + sigma^2 / m I)^-1.
+
+Each pixel is the average over the patches it is in, of all groups, with weights 1 / (1 + the degrees of freedom
 that the group's estimate has). Colours are first turned into uncorrelated ones, and groups are found in their mean.
 """
 
@@ -132,10 +136,10 @@ def first_estimate(Y: Array) -> tuple[Array, Array]:
 
 def second_estimate(Y: Array, guide: Array) -> tuple[Array, Array]:
     """Return Wiener's estimate of groups (groups, m, d) with the covariances of others, and weights (groups,)."""
-    mean = Y.mean(axis=1, keepdims=True)
-    C = _covariance(guide - guide.mean(axis=1, keepdims=True))
-    shrink = np.linalg.solve(C + np.eye(Y.shape[2], dtype=Y.dtype), C)
-    X = np.matmul(Y - mean, shrink) + mean
+    mean, first = Y.mean(axis=1, keepdims=True), guide.mean(axis=1, keepdims=True)
+    C, one = _covariance(guide - first), np.eye(Y.shape[2], dtype=Y.dtype)
+    shrink, of_mean = np.linalg.solve(C + one, C), np.linalg.solve(C + one / np.asarray(Y.shape[1], Y.dtype), C)
+    X = np.matmul(Y - mean, shrink) + first + np.matmul(mean - first, of_mean)
     return X, (1 / (1 + np.trace(shrink, axis1=1, axis2=2))).astype(Y.dtype)
 
 
