@@ -6,6 +6,7 @@ from PIL import Image
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
+from princomp.cli import pictures
 from princomp.images import denoise, estimate_noise, inpaint
 from running import princomp
 
@@ -242,3 +243,13 @@ def test_what_a_mask_says(tmp_path):
     done = princomp("inpaint", "in.png", "--mask", "mask.png", *how, cwd=tmp_path)
     assert done.returncode == 3
     assert "Every pixel is missing" in done.stderr
+
+
+@pytest.mark.parametrize("shape", [(300, 20), (40, 12, 3), (9, 7), (16, 9)])
+def test_similarity_in_bands_is_that_of_the_whole(monkeypatch, shape):
+    monkeypatch.setattr(pictures, "BAND", 10)
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 256, shape).astype(np.uint8)
+    found = np.clip(true + rng.integers(-30, 31, shape), 0, 255).astype(np.uint8)
+    whole = structural_similarity(true, found, data_range=255, channel_axis=2 if true.ndim == 3 else None)
+    assert pictures._similarity(found, true) == pytest.approx(whole, rel=1e-12)
