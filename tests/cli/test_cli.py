@@ -491,6 +491,28 @@ def test_options_of_another_method_are_refused(wine):
         assert f"{option} is not an option of the method pca. Add --method" in done.stderr
 
 
+def test_pairs_that_may_be_mixed_are_told_of_sweeps(tmp_path):
+    from princomp.datasets import make_brain
+
+    np.save(tmp_path / "brain.npy", make_brain(100, random_state=0).X)
+    words = ("fit", "brain.npy", "--method", "rank-one", "-k", 6, "--nonzeros", 0.05, "--no-report", "--force")
+    done = princomp(*words, cwd=tmp_path)
+    assert "early ones may hold parts of several" in " ".join(done.stderr.split())
+    assert "--refine 20" in json.loads((tmp_path / "out" / "summary.json").read_text())["notes"][0]
+    for more in (("--refine", 2), ("-k", 1), ("--nonzeros", "1.0")):  # the last have nothing in common
+        assert "parts of several" not in " ".join(princomp(*words, *more, cwd=tmp_path).stderr.split())
+
+
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+def test_what_pairs_would_move_does_not_depend_on_units(size):
+    from princomp.cli.methods.rank_one import pull
+
+    U, V = np.eye(4)[:, :3], np.array([[4.0, 0, 0], [1, 2, 0], [0, 0, 0]])
+    assert pull(U, size * V) == pytest.approx(1 / 4)  # of the second v, (1, 2) / sqrt 5, times sqrt 5 / 4
+    assert pull(U[:, :1], size * V[:1]) == 0
+    assert pull(U, 0 * V) == 0
+
+
 @pytest.mark.parametrize("choice", ["ard", "bic", "held-out"])
 def test_the_number_of_components_can_be_chosen(choice, tmp_path):
     rng = np.random.default_rng(0)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from princomp import load, read
+from princomp.cli.maps import scans_apart
 from princomp.report.collect import Atoms, collect
 from running import princomp
 
@@ -151,6 +152,39 @@ def test_a_picture_of_some_components_says_so(brain, monkeypatch, k, said):
 
 
 # --- the same model on another scan ---------------------------------------------------------------
+
+
+def test_scans_whose_means_differ_are_told_of(brain, tmp_path):
+    """A second scan of the same, a third brighter: a pair is which scan it is; centred, they are networks again."""
+    import nibabel as nib
+
+    folder, mask, networks = brain
+    scan = nib.load(folder / "brain.nii.gz").get_fdata(dtype=np.float32)
+    words = ("--mask", folder / "mask.nii.gz", "--method", "rank-one", "-k", 2, "--refine", 20, "--no-report")
+    words += ("--nonzeros", ",".join(str(int(network.sum())) for network in networks))
+    for kind, change in (("raw", lambda each: each), ("own", lambda each: each - each.mean(axis=3, keepdims=True))):
+        for name, each in (("1", scan[..., :25]), ("2", 1.33 * scan[..., 25:])):
+            save(tmp_path / f"{kind}-{name}.nii.gz", change(each))
+    found = {
+        kind: princomp("fit", f"{kind}-*.nii.gz", *words, "-o", tmp_path / kind, cwd=tmp_path)
+        for kind in ("raw", "own")
+    }
+    assert "The 2 scans differ in their means" in " ".join(found["raw"].stderr.split())
+    assert "scans differ" in json.loads((tmp_path / "raw" / "summary.json").read_text())["notes"][0]
+    atoms = load(tmp_path / "raw" / "model.princomp").atoms_
+    assert np.abs(np.corrcoef(atoms[:, 0], np.arange(40) < 25)[0, 1]) > 0.99
+    assert "scans differ" not in found["own"].stderr
+    maps = nib.load(tmp_path / "own" / "maps.nii.gz").get_fdata()
+    alike = np.abs(np.corrcoef([*maps[mask].T, *(network[mask] for network in networks)])[:2, 2:])
+    assert alike.max(axis=0).min() > 0.9
+
+
+@pytest.mark.parametrize(("scans", "volumes"), [(2, 40), (20, 2)])
+def test_means_that_differ_by_chance_are_not_told_of(scans, volumes, tmp_path):
+    rng = np.random.default_rng(0)
+    for i in range(scans):
+        save(tmp_path / f"sub-{i}.nii.gz", (1000 + rng.normal(size=(5, 6, 4, volumes))).astype("f4"))
+    assert scans_apart(read(tmp_path / "sub-*.nii.gz")) == []
 
 
 @pytest.fixture(scope="module")

@@ -200,6 +200,31 @@ def test_an_image_is_as_close_to_itself_as_can_be(tmp_path, shape, dtype):
     assert done.stdout == f"Before: PSNR inf dB{alike}\nAfter: PSNR inf dB{alike}\n"
 
 
+def test_a_picture_in_place_of_a_mask_is_refused(tmp_path):
+    Image.fromarray(CLEAN).save(tmp_path / "in.png")
+    done = princomp("inpaint", "in.png", "--mask", "in.png", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "in.png looks like a picture, not like a mask" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.png"]
+
+
+@pytest.mark.parametrize("kind", ["soft", "kinds", "jpeg"])
+def test_masks_of_many_shades_are_masks(kind, tmp_path):
+    """With soft edges, with a shade for each kind of gap, or from a JPEG file."""
+    down, across = np.indices(CLEAN.shape)
+    mask = {
+        "soft": np.clip(1000 - 40.0 * np.hypot(down - 30, across - 30), 0, 255),
+        "kinds": np.where(down > 10, 20 * (across // 8), 0),
+        "jpeg": np.where(across % 16 < 11, 255, 0),
+    }[kind]
+    name = "mask.jpg" if kind == "jpeg" else "mask.png"
+    Image.fromarray(mask.astype(np.uint8)).save(tmp_path / name)
+    Image.fromarray(CLEAN).save(tmp_path / "in.png")
+    done = princomp("inpaint", "in.png", "--mask", name, "--method", "pca", "-q", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "shades beside black" in done.stderr
+
+
 def test_what_a_mask_says(tmp_path):
     """All but black is missing; of shades, which JPEG adds, it warns."""
     mask = np.zeros(CLEAN.shape, np.uint8)

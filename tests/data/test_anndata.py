@@ -532,6 +532,17 @@ def test_scanpy_goes_on_from_there(fitted):
     assert cells.uns["neighbors"]["params"].get("use_rep", "X_pca") == "X_pca"
 
 
+def test_transform_says_nothing_of_marked_genes_where_the_model_finds_its_own_by_name(fitted):
+    folder, _ = fitted
+    mask = "--mask-var highly_variable would take these alone"
+    assert mask in run("fit", "cells.h5ad", "--no-report", "-o", "all", cwd=folder).stderr
+    assert mask not in run("transform", "out/model.princomp", "cells.h5ad", cwd=folder).stderr
+    princomp.save(PCA(2).fit(np.random.default_rng(0).normal(size=(70, GENES))), folder / "unnamed.princomp")
+    assert (
+        mask in run("transform", "unnamed.princomp", "cells.h5ad", cwd=folder).stderr
+    )  # it takes columns as they come
+
+
 def test_transform_prepares_cells_as_it_is_told(fitted):
     folder, _ = fitted
     notes = json.loads((folder / "out" / "summary.json").read_text())["notes"]

@@ -56,6 +56,13 @@ def fit_quietly(X, k=None, **how):
         return fit(X, k, **how)
 
 
+def refit_quietly(model, X):
+    """The same, of a model that is there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X)
+
+
 def residual(X, model):
     return X - model.atoms_.astype(float) @ model.components_.astype(float)
 
@@ -88,6 +95,7 @@ def test_step_by_step_it_is_the_slow_twin(shape, nonnegative, refine):
     how = {"nonzeros": r, "nonnegative": nonnegative, "tol": 0.0}
     model = RankOneDictionary(k, warm_start=True, random_state=0, max_iter=2, **how).fit(first)
     starts = model.components_.copy()
+    model.components_ = np.concatenate([starts, starts[:1]])  # another number of pairs: found one by one before sweeps
     for steps in (1, 3):
         again = pickle.loads(pickle.dumps(model)).set_params(max_iter=steps, refine=refine).fit(X)
         rule = partial(largest, nonnegative=nonnegative)
@@ -520,6 +528,61 @@ def test_a_warm_start_with_other_numbers_still_keeps_to_them():
     assert model.components_.any(axis=1).all()
 
 
+@pytest.mark.parametrize("exponent", [0, -500, 500])
+@pytest.mark.parametrize("how", [{}, {"center": True, "scale": True}, {"nonnegative": True}], ids=str)
+@pytest.mark.parametrize("shape", [(40, 30), (30, 90)])
+def test_sweeps_begin_at_the_pairs_of_the_last_fit(shape, how, exponent):
+    X = table(*shape, seed=5) * 2.0**exponent
+    model = RankOneDictionary(4, nonzeros=6, refine=400, warm_start=True, random_state=0, max_iter=5000, **how).fit(X)
+    first, components, left = model.n_iter_, model.components_.copy(), model.residual_share_
+    again = model.fit(X)
+    assert again.n_iter_ <= 1 + 2 * 4 < first  # a pass for all u's, and sweeps that see that nothing moves
+    assert again.certificate_.holds
+    np.testing.assert_allclose(again.components_, components, rtol=0, atol=1e-5 * np.abs(components).max())
+    assert again.residual_share_ == pytest.approx(left, rel=1e-9)
+    cold = clone(model).set_params(warm_start=False).fit(X)
+    assert cold.n_iter_ == first
+
+
+def test_sweeps_of_more_rows_begin_where_those_of_some_ended():
+    X, _, _ = planted(0, **SMALL)
+    model = RankOneDictionary(8, nonzeros=70, refine=60, warm_start=True, random_state=0).fit(X[:80])
+    seen = []
+    model.set_params(callback=lambda state: seen.append(state.objective)).fit(3 * X)  # of another size, too
+    cold = RankOneDictionary(8, nonzeros=70, refine=60, random_state=0).fit(3 * X)
+    assert model.n_iter_ < cold.n_iter_ / 2
+    assert model.residual_share_ <= cold.residual_share_ + 1e-6
+    assert (np.diff(seen) <= 1e-12 * (9 * X**2).sum()).all()
+
+
+def test_sweeps_after_a_fit_without_them_begin_at_its_pairs():
+    X = table(40, 30, seed=5)
+    model = RankOneDictionary(4, nonzeros=6, warm_start=True, random_state=0, max_iter=5000).fit(X)
+    left = model.residual_share_
+    refit_quietly(model.set_params(refine=1), X)
+    assert model.n_iter_ == 1 + 4
+    assert model.residual_share_ <= left
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_another_number_of_pairs_is_found_one_by_one_before_sweeps(k):
+    X = table(40, 30, seed=5)
+    model = RankOneDictionary(4, nonzeros=6, refine=400, warm_start=True, random_state=0, max_iter=5000).fit(X)
+    model.set_params(n_components=k).fit(X)
+    assert model.components_.shape == (k, 30)
+    assert model.components_.any(axis=1).all()
+    assert model.certificate_.holds
+
+
+def test_pairs_that_repeat_each_other_are_a_beginning_too():
+    X = table(40, 30, seed=5)
+    model = RankOneDictionary(4, nonzeros=6, refine=400, warm_start=True, random_state=0, max_iter=5000).fit(X)
+    model.components_ = model.components_[[0, 0, 1, 2]]
+    model.fit(X)
+    assert model.certificate_.holds
+    assert np.isfinite(model.components_).all()
+
+
 @pytest.mark.parametrize("stop", [1, 3, 7])
 def test_a_callback_stops_a_fit_and_the_rest_is_finite(stop):
     X = table()
@@ -535,15 +598,20 @@ class Interrupted(Exception):
     pass
 
 
-@pytest.mark.parametrize("how", [{}, {"refine": 3}, {"n_init": 4, "refine": 1}, {"n_components": 0.5}], ids=str)
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"refine": 3}, {"n_init": 4, "refine": 1}, {"n_components": 0.5}, {"refine": 3, "warm_start": True}],
+    ids=str,
+)
 def test_an_interrupted_fit_goes_on_to_the_same_bits(how, tmp_path):
     X, path = table(20, 16, seed=6), tmp_path / "state.npz"
     how = {"n_components": 3, "nonzeros": 5, "max_iter": 12, "tol": 1e-7, "random_state": 0, **how}
 
     def ended(**more):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return RankOneDictionary(**how, **more).fit(X)
+        model = RankOneDictionary(**how)
+        if model.warm_start:
+            refit_quietly(model, table(20, 16, seed=7))
+        return refit_quietly(model.set_params(**more), X)
 
     expected = ended()
     for at in sorted({1, 2, expected.n_iter_ // 2, expected.n_iter_ - 1}):

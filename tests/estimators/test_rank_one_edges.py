@@ -98,12 +98,13 @@ def test_data_of_low_rank_are_certified_sparse_or_dense(make):
 # --- warm starts ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("refine", [0, 1000])
 @pytest.mark.parametrize("n_init", [1, 3])
-def test_a_warm_start_where_the_new_data_are_zero_begins_anew(n_init):
+def test_a_warm_start_where_the_new_data_are_zero_begins_anew(n_init, refine):
     rng = np.random.default_rng(0)
     one, other = np.zeros((2, 30, 10))
     one[:, :5], other[:, 5:] = rng.normal(size=(2, 30, 5))
-    how = {"nonzeros": 3, "random_state": 0, "n_init": n_init, "max_iter": 1000}
+    how = {"nonzeros": 3, "random_state": 0, "n_init": n_init, "max_iter": 1000, "refine": refine}
     warm = RankOneDictionary(2, warm_start=True, **how).fit(one).fit(other)
     cold = RankOneDictionary(2, **how).fit(other)
     assert warm.certificate_.holds

@@ -1,5 +1,8 @@
 """Patches of images: the same numbers as slices of the image, in the stated places, and all the way back."""
 
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +10,7 @@ from hypothesis import strategies as st
 
 from helpers import Allocated
 from princomp import PCA, DictionaryLearning
-from princomp.images import assemble, extract_patches, patch_positions, patch_rows
+from princomp.images import assemble, denoise, estimate_noise, extract_patches, inpaint, patch_positions, patch_rows
 
 
 def picture(*shape, dtype=np.float64, seed=0):
@@ -146,6 +149,13 @@ def test_only_real_numbers_are_pixels(values):
 
 
 # Block by block
+
+
+@pytest.mark.parametrize("path", ["photo.jpg", Path("photo.jpg")], ids=repr)
+@pytest.mark.parametrize("function", [partial(extract_patches, size=8), denoise, inpaint, estimate_noise])
+def test_a_path_is_no_image_but_a_file_to_be_read_first(function, path):
+    with pytest.raises(TypeError, match=r"got the path .*photo\.jpg.*: read the file first, with numpy\.asarray"):
+        function(path)
 
 
 @pytest.mark.parametrize("channels", [(), (1,), (2,), (3,)])

@@ -24,7 +24,7 @@ from princomp.cli.folder import Results, results
 from princomp.cli.frames import are_images
 from princomp.cli.interrupts import held_back
 from princomp.cli.maps import FILES as MAPS
-from princomp.cli.maps import are_volumes, check_several, image_shape, mean_image, write_maps
+from princomp.cli.maps import are_volumes, check_several, image_shape, mean_image, scans_apart, write_maps
 from princomp.cli.methods import Method, methods
 from princomp.cli.show import Log, component_table, tell
 from princomp.cli.tables import sample_column, write_table
@@ -208,9 +208,10 @@ def _run(
     read_in = time.perf_counter()
     estimator = _fitted(sides, method, parameters, options, log)
     of_method = method.notes(estimator, rows) if method.notes else []
-    for note in of_method:
+    further = [*scans_apart(rows), *of_method]
+    for note in further:
         log.note(note)
-    notes = [*rows.notes, *of_method]
+    notes = [*rows.notes, *further]
     with reading(options["data"]):
         scores = describe_fit_scores(estimator, *sides)
     fitted = time.perf_counter()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MASK, MAPS, PICTURE = FILES = ("mask.nii.gz", "maps.nii.gz", "maps.png")
 LARGEST_SUMMARY = 2**24  # bytes that are read of one
+APART = 0.1  # of what varies: networks of a synthetic brain hold as much, all together
 DRAWN = 20  # of more components, the first ones
 
 
@@ -91,6 +92,40 @@ def check_several(data: str, rows: Any) -> None:
         raise DataError(
             f"{printable(data)} holds one volume: give a 4-D scan, or several files by a pattern such as 'vol-*.nii'."
         )
+
+
+def scans_apart(rows: Any) -> list[str]:
+    """Say so if scans in a row differ in their means, by much of what varies: one mean for all does not centre them."""
+    import numpy as np
+
+    from princomp.data.wrapped import subset
+
+    scans = rows.labels.get("file")
+    if not are_volumes(rows) or scans is None:
+        return []
+    n, names = len(scans), [*dict.fromkeys(scans)]
+    origin = np.asarray(rows.block(0)[0], np.float64)  # of sums, whose squares would lose their digits far from it
+    total, squares, of_means = np.zeros(len(origin)), 0.0, 0.0
+    for name in names:
+        volumes = np.flatnonzero(scans == name)
+        sums, more = subset(rows, volumes).reduce(_moments, origin)
+        total, squares, of_means = total + sums, squares + more, of_means + sums @ sums / len(volumes)
+    of_all = total @ total / n
+    share = (of_means - of_all) / (squares - of_all) if squares > of_all else 0.0
+    if not share > APART + (len(names) - 1) / (n - 1):  # the last by chance alone; NaN is missing voxels
+        return []
+    return [
+        f"The {len(names)} scans differ in their means: that is {share:.0%} of what varies, and components may tell no "
+        "more than which scan a volume is from. Take its own mean off each scan before, voxel by voxel, and bring all "
+        "to one scale."
+    ]
+
+
+def _moments(block: Any, rows: slice, origin: Any) -> tuple[Any, Any]:
+    import numpy as np
+
+    apart = block - origin
+    return apart.sum(axis=0), np.asarray(np.vdot(apart, apart))
 
 
 def image_shape(rows: Any) -> dict[str, list[int]]:

@@ -21,6 +21,8 @@ FORMATS = {".png": "PNG", ".tif": "TIFF", ".tiff": "TIFF", ".jpg": "JPEG", ".jpe
 DENOISERS = (
     "local-pca", "ksvd", "online", "dct", "haar", "pca", "smoothness", "pixel-lasso", "total-variation", "wavelet"
 )  # fmt: skip
+SHADES = 16  # beside black: a mask may have some, for kinds of gaps or soft edges
+LIGHT = 0.9  # of the lightest shade, up to which a pixel is neither black nor white
 GAP = 8  # pixels between before and after
 WINDOW, BAND = 7, 256  # pixels: of structural similarity, whose windows begin in so many rows at a time
 FINE = {"quality": 95, "subsampling": 0}  # of JPEG: by default Pillow adds much of what was just taken away
@@ -109,7 +111,7 @@ def inpaint(
     log = Log(quiet=quiet)
     pixels = read_image(image, log)
     path = _target(image, output, "inpainted", pixels.dtype, force)
-    missing = _read_mask(mask, log)
+    missing = _read_mask(mask, pixels.shape[:2], log)
     true = None if reference is None else _read_reference(reference, image, pixels, log)
     with reading(image):
         found = inpaint(pixels, missing, method, verbose=int(not quiet))
@@ -136,13 +138,22 @@ def read_image(path: str, log: Log) -> Array:
         return rows.block(0).reshape(rows.layout.shape)
 
 
-def _read_mask(path: str, log: Log) -> Array:
-    """Return where an image is not black."""
+def _read_mask(path: str, shape: tuple[int, ...], log: Log) -> Array:
+    """Return where an image is not black; complain, if it has the right shape, of a picture in place of a mask."""
     import numpy as np
 
     shades = read_image(path, log)
     shades = shades.max(axis=2) if shades.ndim == 3 else shades
-    if len(found := np.unique(shades[shades != 0])) > 1:
+    found = np.unique(shades[shades != 0])
+    between = np.mean((shades != 0) & (shades < LIGHT * shades.max()))
+    if shades.shape == shape and len(found) > SHADES and between > 0.5:
+        raise Failure(
+            f"{printable(path)} looks like a picture, not like a mask: {between:.0%} of its pixels, in {len(found)} "
+            "shades, are neither black nor white. Draw a mask of the same size, black where the image is whole and "
+            "white where it is to be filled in.",
+            BAD_DATA,
+        )
+    if len(found) > 1:
         what = f"{printable(path)} has {len(found)} shades beside black: all of them count as missing"
         log.note(f"{what}. If it should have one, do not save it as JPEG, which adds some.")
     log.tell(f"{np.mean(shades != 0):.1%} of the pixels are missing.")

@@ -73,9 +73,11 @@ def transform(model: str, data: str, output: str, quiet: bool, force: bool, **op
         with reading(data):
             given = as_read(options)
             rows = read(data, **given | {"mask": mask_beside(model, data, given["mask"])})
-            check_voxels(model, rows, describe(estimator).sides[0])
+            side = describe(estimator).sides[0]
+            check_voxels(model, rows, side)
             check_pixels(model, rows)
-            for note in (*prepared_otherwise(model, data, options), *map(as_options, rows.notes)):
+            of_data = [note for note in rows.notes if not (side.named and "mask_var=" in note)]  # it has its genes
+            for note in (*prepared_otherwise(model, data, options), *map(as_options, of_data)):
                 log.note(note)
             scores = describe_scores(estimator, *_sides(estimator, rows, log))
     table = score_columns(rows, scores)

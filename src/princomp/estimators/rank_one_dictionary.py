@@ -54,7 +54,8 @@ class RankOneDictionary(Estimator):
     scale : bool, default False
         Whether columns are divided by their standard deviations (n - 1).
     warm_start : bool, default False
-        Whether each pair begins at the one that the last fit found in its place.
+        Whether each pair begins at the one that the last fit found in its place. With ``refine``, and as many pairs as
+        it found, sweeps begin there at once: pairs are not found one after the other before (nor at ``n_init`` starts).
     tol : float, default 1e-6
         A pair is done when u moves by no more in a step. 0 asks for ``max_iter`` steps.
     max_iter : int, default 100

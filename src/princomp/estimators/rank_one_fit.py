@@ -74,7 +74,7 @@ def find_pairs(
     standard = standardise(rows, center=center, scale=scale, scatter=square, names=names)
     quick, rounding = products(standard, rows)
     asked = Pairs(counts, standard.total, tol, max_iter, starts, nonnegative, share, sweeps, rounding)
-    first = rank_one.start(p, int(rng.integers(2**31)), begin)
+    first = rank_one.start(p, int(rng.integers(2**31)), None if begin is None else begin * standard.unit)
     solver = partial(rank_one.rank_one, quick, asked=asked)
     result = drive(solver, first, max_iter=k * (max_iter + sweeps) + 1, warns=False)
     U, V = answer(standard.X, result.value, counts, nonnegative=nonnegative, alone=not sweeps)

@@ -1,5 +1,6 @@
 """Patches of an image as rows, and the image from its patches: the average where they overlap."""
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -193,6 +194,11 @@ def checked_image(image: Any) -> Array:
         raise TypeError(
             "image is a masked array with masked pixels, which would be silently read as data: fill them first, with "
             "inpaint(image.data, image.mask)."
+        )
+    if isinstance(image, str | PathLike):
+        raise TypeError(
+            f"image must be an array of pixels, got the path {image!r}: read the file first, with "
+            "numpy.asarray(PIL.Image.open(path)) say."
         )
     pixels = np.asarray(image)
     return _floats(pixels.reshape(_checked_shape(pixels.shape)), "image")

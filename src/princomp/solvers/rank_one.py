@@ -13,7 +13,9 @@ so that a step is one product there and back with X (`Scatter.images`), and what
 A value holds, a row for each pair, "V", "W" and "H" (j, p), "norms" (j,), |Rv|/|v| at the end, "moves" (j,), by how
 much u moved at last, and "captured" (j,), the squares of v; "worst", the largest move, "iteration" and "sweeps". Of the
 pair under way, a row for each start: "v", "w" and "h" (m, p), "norm" and "moved" (m,); "steps"; "calm", whether nothing
-moved at the step before, either. "begin" has the v's to begin with, as far as there are any, "seed" the others'.
+moved at the step before, either. "begin" has the v's to begin with, as far as there are any, "seed" the others'. With
+sweeps to come and one for each pair, sweeps begin there at once: pairs that have come apart, found again one after the
+other, would be mixed again.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ NEAR = 30.0  # times tol: who moves by less is looked at
 EACH_OTHER = 4.0  # times the largest move of a sweep: those after it moved each pair once more, by a little
 CRUMBS = 4.0  # times what pairs are known to leave
 FEW = 0.25  # of the features: v's of no more are multiplied by the entries that they have, each four times as dear
+REPEATED = 1e-8  # of the largest singular value of v's of length 1: below, they repeat each other
 NOTHING = 1e-26  # of |X|^2, as |Rv|^2 for |v| = 1: less is rounding, nothing is left to find
 
 
@@ -181,6 +184,11 @@ def rank_one(scatter: Scatter, value: Value, *, asked: Pairs) -> Iterator[State]
     step, and, after a sweep, a few times the largest by which one moved in it.
     """
     step, leave = partial(_step, asked), partial(_left, scatter, asked.total)
+    if not value["iteration"] and asked.sweeps and len(value["begin"]) == len(asked.counts):
+        together = _together(scatter, value, asked)
+        if together is not None:
+            value = together.value
+            yield together
     if not enough(value, asked):
         for state in in_turn(value, step, leave, k=len(asked.counts), total=asked.total):
             value = state.value
@@ -266,6 +274,28 @@ def _begun(asked: Pairs, value: Value, pair: int) -> dict[str, Array]:
 # Sweeps over all pairs
 
 
+def _together(scatter: Scatter, value: Value, asked: Pairs) -> State | None:
+    """Return the state with all v's that are given, and the u's with which their sum comes closest to X.
+
+    Up to lengths, which go into the v's, these are X times the pseudo-inverse of the v's: where sweeps have ended, the
+    u's that they ended with. None where a pair is nothing.
+    """
+    begin = _normalised(value["begin"])
+    k, p = begin.shape
+    W = np.linalg.pinv(begin, rcond=REPEATED).T
+    whole, nowhere = Left(scatter, asked.total, [], np.zeros((0, p))), np.zeros((k, p))
+    now = whole.there_and_back(_normalised(W), At(nowhere, nowhere, np.zeros(k), np.zeros(k)), look=False)
+    sizes = now.norm * np.linalg.norm(W, axis=1)
+    kept = [asked.kept(v[None], int(count)) for v, count in zip(begin * sizes[:, None], asked.counts)]
+    V = np.concatenate(kept)
+    if not V.any(axis=1).all():
+        return None
+    # It may be the end: the first sweep measures exactly how u's move, as it does of u's that hardly moved before.
+    done = {"V": V, "W": now.w, "H": now.h, "norms": np.linalg.norm(V, axis=1), "moves": np.zeros(k)}
+    value = {**value, **done, "captured": np.einsum("ij,ij->i", V, V), "iteration": value["iteration"] + 1}
+    return State(value, _objective(asked, V, now.w, now.h), np.inf, int(value["iteration"]))
+
+
 def _sweep(scatter: Scatter, value: Value, asked: Pairs) -> State:
     """Return the state after a step of each pair on what all others leave."""
     V, W, H, norms, moves = (np.array(value[name], order="C") for name in ("V", "W", "H", "norms", "moves"))
@@ -281,5 +311,9 @@ def _sweep(scatter: Scatter, value: Value, asked: Pairs) -> State:
     value = {**value, "V": V, "W": W, "H": H, "norms": norms, "moves": moves}
     value |= {"captured": np.einsum("ij,ij->i", V, V), "worst": np.array(EACH_OTHER * moves.max())}
     value |= {"sweeps": value["sweeps"] + 1, "iteration": value["iteration"] + len(V)}
-    objective = asked.total - 2 * float(np.vdot(V, H)) + float(np.vdot(V @ V.T, W @ H.T))
-    return State(value, objective, float(value["worst"]), int(value["iteration"]))
+    return State(value, _objective(asked, V, W, H), float(value["worst"]), int(value["iteration"]))
+
+
+def _objective(asked: Pairs, V: Array, W: Array, H: Array) -> float:
+    """Return the squares that all pairs together leave."""
+    return asked.total - 2 * float(np.vdot(V, H)) + float(np.vdot(V @ V.T, W @ H.T))

@@ -10,6 +10,8 @@ from princomp.cli.methods import Method
 from princomp.cli.options import CENTER, IMAGE_SHAPE, MAX_ITER, SCALE, TOL, as_images
 from princomp.cli.tables import sample_column
 
+MIXED = 0.1  # planted pairs of 30 features each that are found as they are: .03; networks that are mixed: .15 to .35
+
 
 class Nonzeros(click.ParamType):  # type: ignore[type-arg]
     """A count, a share of the features, or one of either for each pair, by commas: 100, 0.07, 100,50,20."""
@@ -30,6 +32,30 @@ class Nonzeros(click.ParamType):  # type: ignore[type-arg]
 def tables(estimator: Any, rows: Any, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return atoms.csv: the course of each pair over the samples, of length 1."""
     return {"atoms.csv": sample_column(rows) | {f"atom_{j + 1}": atom for j, atom in enumerate(estimator.atoms_.T)}}
+
+
+def notes(estimator: Any, rows: Any) -> list[str]:
+    """Say that pairs may be mixed, where each was found without those after it and these would move it."""
+    share = 0.0 if estimator.refine else pull(estimator.atoms_, estimator.components_)
+    if share <= MIXED:
+        return []
+    return [
+        f"Pairs were found one after the other, without those after them, which would move one by {share:.0%} or so: "
+        "early ones may hold parts of several. Sweeps over all of them take these apart: --refine 20."
+    ]
+
+
+def pull(U: Any, V: Any) -> float:
+    """Return what pairs, at most, take off a u or v before them, relative to its length: 0 if none moves another."""
+    import numpy as np
+
+    held = V.any(axis=1)
+    U, V = U[:, held].astype(np.float64), V[held].astype(np.float64)
+    V /= np.abs(V).max(initial=1e-300)
+    lengths = np.linalg.norm(V, axis=1)
+    V /= lengths[:, None]
+    alike = np.maximum(np.abs(U.T @ U), np.abs(V @ V.T)) * lengths / lengths[:, None]
+    return float(np.triu(alike, 1).max(initial=0.0))
 
 
 METHOD = Method(
@@ -57,4 +83,5 @@ METHOD = Method(
     sides=as_images,
     files=("atoms.csv",),
     tables=tables,
+    notes=notes,
 )
