@@ -691,6 +691,93 @@ def test_cellwise_scores_of_few_columns_are_those_of_the_fit(wild):
     assert model.score_distance(Y)[rows].max() < 1.5 * within[rows].max()
 
 
+def frames_in_noise(noise, seed=0):
+    """Frames of 60 x 80 pixels, whole numbers: a disc that moves over a still background."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:60, :80]
+    still = 80 + 60 * np.sin(x / 15) + 30 * np.cos(y / 11)
+    frames = np.array([np.where((y - 30) ** 2 + (x - 10 - 2 * t) ** 2 < 64, 230, still) for t in range(30)])
+    return np.clip(np.rint(frames + rng.normal(0, noise, frames.shape)), 0, 255).reshape(30, -1)
+
+
+def verdicts(model, X):
+    return model._describe_scores(X, None, None).columns
+
+
+def test_pcp_scores_of_noisy_frames_are_those_of_the_fit():
+    """The nuclear norm draws rows towards 0, by ten times the noise of a score: least squares would be 27 off."""
+    X = frames_in_noise(2.0)
+    with only_user_warnings():
+        model = RobustPCA(tol=1e-3, random_state=0)
+        Z = model.fit_transform(X)
+    inside = (model.low_rank_ - model.mean_) @ model.components_.T
+    noise = 2.0  # what a score is known by, of unit components
+    assert np.abs(model.transform(X) - inside).max() < noise
+    assert np.abs(Z - inside).max() < noise
+    found = verdicts(model, X)
+    assert not model.outliers_.any()
+    assert not found["outlier"].any()
+    assert found["bad_cells"].sum() == pytest.approx(model.outlying_cells_.sum(), rel=0.02)
+    assert (found["score_distance"] < 1.5 * model.score_limit_).all()
+    bad = np.abs(model.cell_residuals(X)) > 2.576
+    assert (bad == model.outlying_cells_).mean() > 0.99
+
+
+@pytest.mark.parametrize("flicker", [0.15, 0.01])
+def test_pcp_scores_of_a_rounded_clip_are_those_of_the_fit(flicker):
+    clip = make_video(30, shape=(24, 32), n_shapes=2, flicker=flicker, random_state=0)
+    with only_user_warnings():
+        model = RobustPCA(tol=1e-3, random_state=0).fit(np.round(clip.X))
+    inside = (model.low_rank_ - model.mean_) @ model.components_.T
+    rounding = np.sqrt(1 / 12)
+    assert np.sqrt(((model.transform(np.round(clip.X)) - inside) ** 2).mean()) < rounding
+    assert verdicts(model, np.round(clip.X))["bad_cells"].sum() == pytest.approx(model.outlying_cells_.sum(), rel=0.05)
+
+
+def test_pcp_scores_of_noisy_rows_with_missing_cells_are_those_of_the_fit():
+    X = load_wine().data[:150, :12].copy()
+    rng = np.random.default_rng(0)
+    X.flat[rng.choice(X.size, 32, replace=False)] *= 10
+    X.flat[rng.choice(X.size, 48, replace=False)] = np.nan
+    with only_user_warnings():
+        model = RobustPCA(random_state=0).fit(X)
+    inside = (model.low_rank_ - model.mean_) @ model.components_.T
+    apart = np.abs(model.transform(X) - inside).max(axis=1)
+    assert np.median(apart) < 1e-3
+    assert apart.max() < 0.1 * np.sqrt(model.explained_variance_[0])
+
+
+@pytest.mark.parametrize("power", [-660, 660])
+def test_pcp_scores_of_noisy_rows_in_any_unit(power):
+    X, unit = frames_in_noise(2.0)[:, :600] + 0.5 * np.arange(600), 2.0**power
+    with only_user_warnings():
+        one, other = (RobustPCA(tol=1e-3, random_state=0).fit(X * factor) for factor in (1.0, unit))
+    np.testing.assert_allclose(other.transform(X * unit) / unit, one.transform(X), atol=1e-4)
+
+
+def table_with_wild_cells_and_rows(seed):
+    """150 wines: 32 numbers ten times too large, and five rows that are others, of which is said where they are."""
+    rng = np.random.default_rng(seed)
+    X = load_wine().data[:150, :12].copy()
+    X.flat[rng.choice(X.size, 32, replace=False)] *= 10
+    rows = rng.choice(150, 5, replace=False)
+    X[rows] *= rng.uniform(0.3, 3, (5, 12))
+    return X, rows
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    ("method", "scale"), [("pcp", False), ("cellwise", True), ("online", False), ("robpca", True), ("spherical", False)]
+)
+def test_rows_of_the_fit_get_the_verdict_of_the_fit_again(method, scale, seed, tmp_path):
+    X, _ = table_with_wild_cells_and_rows(seed)
+    with only_user_warnings():
+        model = RobustPCA(method=method, scale=scale, random_state=0).fit(X)
+    princomp.save(model, tmp_path / "model.princomp")
+    again = verdicts(princomp.load(tmp_path / "model.princomp"), X)["outlier"]
+    assert (again != model.outliers_).mean() < 0.03  # rows of cellPCA may be in another minimum of its loss
+
+
 @pytest.mark.parametrize("method", PROJECTING)
 def test_the_others_project(method):
     X = some(method)

@@ -19,7 +19,7 @@ from princomp.estimators.description import Cells, Description, Scores
 from princomp.estimators.robust import cells, online
 from princomp.estimators.robust.distances import distances, orthogonal_limit, robust_distances, score_limit
 from princomp.estimators.robust.problem import RobustFound, RobustProblem, open_problem
-from princomp.estimators.robust.scores import robust_scores
+from princomp.estimators.robust.scores import Errors, Pursuit, robust_scores
 from princomp.estimators.robust_description import (
     describe_robust,
     describe_robust_cells,
@@ -102,9 +102,9 @@ class RobustPCA(Projection):
         Whether columns are divided by robust scales first, for ``"cellwise"`` and ``"robpca"``.
     scores : {"robust", "projection"}, optional
         How `transform` finds scores: "robust" by least absolute deviations, then least squares on the cells that are
-        not bad, of "cellwise" and "online" by their bounded loss, which no bad cell bends and which allows missing
-        cells; "projection" by a product. By default "robust" for methods that deal with cells ("pcp", "cellwise",
-        "online").
+        not bad, of "cellwise" and "online" by their bounded loss, of "pcp" of data with noise by what it minimises,
+        which no bad cell bends and which allows missing cells; "projection" by a product. By default "robust" for
+        methods that deal with cells ("pcp", "cellwise", "online").
     batch_size : int, default 100
         For ``"online"``: rows that are looked at together.
     tol : float, default 1e-6
@@ -181,6 +181,8 @@ class RobustPCA(Projection):
         "_noise": Numbers("p", NONNEGATIVE, or_none=True),
         "_scale": Numbers("p", POSITIVE, or_none=True),
         "_deviation": Numbers("k", NONNEGATIVE),
+        "_rest": Number(NONNEGATIVE, optional=True),  # scale of what L leaves of good cells; 0 if it is below tol
+        "_row_limit": Number(NONNEGATIVE, optional=True),  # of the lengths of rows whose weight is not small
         "alpha_": Number(VARIANCE, optional=True),
         "row_weights_": Numbers("n", SHARE, optional=True),
         "low_rank_": Numbers("n p", optional=True),
@@ -335,6 +337,8 @@ class RobustPCA(Projection):
         self.n_samples_, self.rank_ = rows.shape[0] if found.seen is None else found.seen, int(found.rank)
         for name, value in found.in_units.items():
             setattr(self, name, (value / unit).astype(dtype))
+        for name, scalar in found.own.items():
+            setattr(self, name, float(scalar / inner))
         for name, value in found.more.items():
             setattr(self, name, value)
         self._keep_result(found.result)
@@ -400,7 +404,7 @@ class RobustPCA(Projection):
     def _from_scores(self) -> Array:
         return self.components_.astype(np.float64)
 
-    def _standardised(self, rows: Rows) -> tuple[Centered, float, Spreads | None]:
+    def _standardised(self, rows: Rows) -> tuple[Centered, float, Errors]:
         """Return rows as the components see them, times a unit in which squares are safe; that unit; and spreads."""
         unit = self._unit()
         factor = np.full(rows.width, unit) if self._scale is None else unit / self._scale
@@ -413,7 +417,12 @@ class RobustPCA(Projection):
         safe = size == 0 or SAFE_SIZE[0] < size < SAFE_SIZE[1]
         return 1.0 if safe else float(safe_unit(size))
 
-    def _spreads(self, unit: float) -> Spreads | None:
+    def _spreads(self, unit: float) -> Errors:
+        """Return what is known of errors, in terms of ``unit``."""
+        rest = getattr(self, "_rest", 0.0)  # a file of an older version has none
+        if rest > 0:
+            lengths = self._deviation * unit, self._mean * unit
+            return Pursuit.of(self._basis(), *lengths, self.n_samples_, self.alpha_, rest * unit)
         if self._noise is None:
             return None
         noise = self._noise * unit
@@ -487,8 +496,21 @@ class RobustPCA(Projection):
     def _count_bad_cells(self, rows: Rows) -> Any:
         """Return how many cells of each row are bad, and how many there are, (n, 2)."""
         X, unit, spreads = self._standardised(rows)
-        state = (self._basis(), spreads, self._cell_unit() * unit)
+        state = (self._basis(), spreads, self._cell_unit() * unit, self._unsure() * unit)
         return X.in_dense_tiles().map(cells.bad_cells, *state, width=2, dtype=np.int64)
+
+    def _find_outliers(self, rows: Rows, both: Array, bad: Array | None) -> Array:
+        """Return which rows are bad (n,), as ``outliers_`` says of those of the fit.
+
+        Their distances (n, 2) are given, and, where cells are judged, how many are bad and how many there are (n, 2).
+        """
+        if self.method == "pcp" and bad is not None:
+            return np.asarray(bad[:, 0] > cells.MOSTLY * bad[:, 1])
+        if hasattr(self, "_row_limit") and bad is not None:
+            X, unit, spreads = self._standardised(rows)
+            lengths = X.in_dense_tiles().map(cells.row_lengths, self._basis(), spreads, width=1, dtype=np.float64)
+            return np.asarray(lengths)[:, 0] > self._row_limit * unit
+        return np.asarray((both[:, 0] > self.score_limit_) | (both[:, 1] > self.orthogonal_limit_))
 
     def impute(self, X: Any) -> Any:
         """Return X with missing cells filled by what the other cells of the row, and the components, say of them.
@@ -544,7 +566,9 @@ class RobustPCA(Projection):
         return UNSURE * float(self.certificate_.tol) * float(np.median(np.hypot(self._mean, spread)))
 
     def _cell_unit(self) -> Array:
-        spread = self._cell_spread()
+        spread, rest = self._cell_spread(), getattr(self, "_rest", 0.0)
+        if rest > 0:
+            return np.full(len(spread), rest)
         known = spread if self._noise is None else np.where(self._noise > 0, self._noise, spread)
         return np.where(known > 0, known, 1.0)
 

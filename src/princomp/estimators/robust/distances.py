@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from princomp._typing import Array
-from princomp.estimators.robust.scores import robust_scores
-from princomp.solvers.robust.bounded import Spreads
+from princomp.estimators.robust.scores import Errors, robust_scores
 from princomp.solvers.robust.univariate import length_limit, limit
 
 ROUNDING = 64.0  # times eps, of the length of a row and of the mean: an orthogonal distance below it is none
@@ -37,7 +36,7 @@ def distances(block: Any, rows: slice, V: Array, variances: Array, offset: float
 
 
 def robust_distances(
-    block: Array, rows: slice, V: Array, spreads: Spreads | None, variances: Array, offset: float, eps: float
+    block: Array, rows: slice, V: Array, spreads: Errors, variances: Array, offset: float, eps: float
 ) -> Array:
     """Return the same of robust scores, which bad cells do not bend; of rows with missing cells, from what is there.
 

@@ -15,12 +15,15 @@ Absolute deviations waste a third of what clean cells say about noise. `clean_sc
 that are clean: within ``LIMIT`` scales of the fit, until these no longer change.
 
 Of rows that have too few cells to tell all k scores, the answer is that of least norm; of those with no cell at all, 0.
+
+With a `Pull` the sum has (z + c)'P(z + c) / 2 besides: V'y is P(z + c) then, and V'QV + P takes the place of V'QV.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,12 +37,20 @@ GRAM_BYTES = 2**24  # of matrices at a time
 NEAR = 0.99995  # of the way to where the first u, w or 1 -+ y would be 0
 MOST_STEPS = 80  # seven without noise, some 15 with it, 20 with cells of 1e10
 DEVIATIONS_TOL = 1e-11
+FEASIBLE = 1e-8
 NULL = 1e-10  # of the largest eigenvalue of V'V on the cells that are there: what is less is not told by them
 TINY = 1e-15  # of the trace, added to the diagonal: a matrix that rounding has made singular is solved all the same
 LIMIT = 2.5758293035489004  # scales within which 99 % of normal errors are
 NORMAL = 1.482602218505602  # times the median of |errors|, normal ones, is their standard deviation
 MOST_ROUNDS = 30  # of least squares: sets of clean cells have settled by the fifth, as a rule; some swing for ever
 ROUNDING = 64.0  # times eps and the largest cell of the fit: errors below are rounding
+
+
+class Pull(NamedTuple):
+    """What scores z cost by themselves: (z + c)'P(z + c) / 2, as many times a unit of absolute deviations."""
+
+    P: Array  # (k, k)
+    c: Array  # (k,)
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ class CleanScores:
     scales: Array  # (n,) of the rows' errors; of columns of known noise, in units of it
 
 
-def least_deviations(X: Array, V: Array, tol: float = DEVIATIONS_TOL) -> Deviations:
+def least_deviations(X: Array, V: Array, tol: float = DEVIATIONS_TOL, pull: Pull | None = None) -> Deviations:
     """Return z of each row x of X (n, p) for which sum_j |x_j - v_j'z| is least, over the cells that are not NaN.
 
     Parameters
@@ -72,6 +83,8 @@ def least_deviations(X: Array, V: Array, tol: float = DEVIATIONS_TOL) -> Deviati
         Orthonormal columns.
     tol : float
         What the sum may be above the least one, per cell, relative to the median of the row's |cells| but zeros.
+    pull : Pull, optional
+        What scores cost besides. Rows that fit to the last digit stay as they are.
 
     Examples
     --------
@@ -86,7 +99,7 @@ def least_deviations(X: Array, V: Array, tol: float = DEVIATIONS_TOL) -> Deviati
     Z, Y, steps = np.zeros((n, k)), np.zeros((n, p)), 0
     grams = gram_maker(V)
     for tile in tiles(n, p, k):
-        Z[tile], Y[tile], needed = _deviations(np.asarray(X[tile], dtype=np.float64), V, grams, tol)
+        Z[tile], Y[tile], needed = _deviations(np.asarray(X[tile], dtype=np.float64), V, grams, tol, pull)
         steps = max(steps, needed)
     return Deviations(Z, Y, steps)
 
@@ -181,7 +194,7 @@ def least_squares(X: Array, V: Array, grams: Grams, weights: Array, Z: Array, nu
     return Z
 
 
-def _deviations(X: Array, V: Array, grams: Grams, tol: float) -> tuple[Array, Array, int]:
+def _deviations(X: Array, V: Array, grams: Grams, tol: float, pull: Pull | None = None) -> tuple[Array, Array, int]:
     """Return scores (n, k), dual points (n, p) and how many steps they took, of rows that are few."""
     (n, p), k = X.shape, V.shape[1]
     there = ~np.isnan(X)
@@ -197,17 +210,34 @@ def _deviations(X: Array, V: Array, grams: Grams, tol: float) -> tuple[Array, Ar
     left = omega * (X - Z @ V.T)
     enough = tol * omega.sum(axis=1)
     rest = np.flatnonzero(np.abs(left).sum(axis=1) > np.maximum(enough, 8 * np.finfo(np.float64).eps * largest / unit))
-    at = _Interior.begin(X[rest], Z[rest], left[rest], omega[rest], null_of(null, rest))
+    pulls = None if pull is None else _Pulls.of(pull, unit[rest])
+    at = _Interior.begin(X[rest], Z[rest], left[rest], omega[rest], null_of(null, rest), pulls)
     for step in range(MOST_STEPS + 1):
         if not len(rest):
             return out_Z * unit[:, None], out_Y, step
-        done = (at.gap <= enough[rest]) | (step == MOST_STEPS)
+        done = (at.gap <= enough[rest]) & at.feasible(V) | (step == MOST_STEPS)
         if done.any():
             out_Z[rest[done]], out_Y[rest[done]] = at.Z[done], (at.omega * (at.t - at.s) / 2)[done]
             at, rest = at.of(~done), rest[~done]
         if len(rest):
             at = at.step(V, grams)
     return out_Z * unit[:, None], out_Y, MOST_STEPS
+
+
+class _Pulls(NamedTuple):
+    """A `Pull` on rows that are each in a unit of its own."""
+
+    P: Array  # (m, k, k)
+    c: Array  # (m, k)
+
+    @staticmethod
+    def of(pull: Pull, unit: Array) -> _Pulls:
+        """Return it for rows over ``unit`` (m,)."""
+        return _Pulls(unit[:, None, None] * pull.P, pull.c / unit[:, None])
+
+    def slope(self, Z: Array) -> Array:
+        """Return P(z + c)."""
+        return np.asarray(np.einsum("ikl,il->ik", self.P, Z + self.c))
 
 
 @dataclass(frozen=True)
@@ -222,29 +252,49 @@ class _Interior:
     t: Array  # (m, p) 1 + y, by themselves: what is near 0 keeps its digits
     omega: Array  # (m, p) 1 where a cell is, else 0; u and w are idle there, and y is 0
     null: Array | float
+    pulls: _Pulls | None
 
     @staticmethod
-    def begin(X: Array, Z: Array, left: Array, omega: Array, null: Array | float) -> _Interior:
+    def begin(X: Array, Z: Array, left: Array, omega: Array, null: Array | float, pulls: _Pulls | None) -> _Interior:
         """Return the start from residuals: both sides feasible, y = 0."""
         size = np.abs(left).sum(axis=1, keepdims=True) / np.maximum(omega.sum(axis=1, keepdims=True), 1.0)
         u, w = np.maximum(left, 0.0) + size, np.maximum(-left, 0.0) + size
-        return _Interior(X, Z, u, w, np.ones_like(X), np.ones_like(X), omega, null)
+        return _Interior(X, Z, u, w, np.ones_like(X), np.ones_like(X), omega, null, pulls)
 
     def of(self, rows: Array) -> _Interior:
         """Return these rows of it."""
         X, Z, u, w, s, t, omega = (part[rows] for part in (self.X, self.Z, self.u, self.w, self.s, self.t, self.omega))
-        return _Interior(X, Z, u, w, s, t, omega, null_of(self.null, rows))
+        pulls = None if self.pulls is None else _Pulls(*(part[rows] for part in self.pulls))
+        return _Interior(X, Z, u, w, s, t, omega, null_of(self.null, rows), pulls)
 
     @property
     def gap(self) -> Array:
         """The sum of u + w, an upper bound of the sum of absolute deviations, less x'y: (m,)."""
         return _sums(self.omega, self.u * self.s + self.w * self.t)
 
+    def feasible(self, V: Array) -> Array | bool:
+        """Tell where V'y is P(z + c), nearly (m,): without a pull it is 0 from the start."""
+        if self.pulls is None:
+            return True
+        most = np.sqrt(self.omega.sum(axis=1))  # of the length of V'y
+        return np.asarray(np.linalg.norm(self._astray(V), axis=1) <= FEASIBLE * most)
+
+    def _astray(self, V: Array) -> Array:
+        """Return V'y, 0 but for rounding; with a pull, less what that is to be."""
+        product = (self.omega * (self.t - self.s)) @ V / 2
+        if self.pulls is None:
+            return np.asarray(product)
+        rest = product - self.pulls.slope(self.Z)
+        # Where cells tell nothing, scores stay what they are.
+        return rest - np.einsum("ikl,il->ik", self.null, rest) if isinstance(self.null, np.ndarray) else rest
+
     def step(self, V: Array, grams: Grams) -> _Interior:
         """Return where a step leads."""
         q = self.omega / (self.u / self.s + self.w / self.t)
         G = told(grams(q), self.null)
-        left, astray = self.X - self.Z @ V.T, (self.omega * (self.t - self.s)) @ V / 2  # V'y: 0 but for rounding
+        if self.pulls is not None:
+            G = G + self.pulls.P
+        left, astray = self.X - self.Z @ V.T, self._astray(V)
         du, dw, dy, dz = self._direction(V, q, G, left, astray, 0.0, 0.0)
         primal, dual = self._lengths(du, dw, dy)
         ahead = (self.u + primal * du) * (self.s - dual * dy) + (self.w + primal * dw) * (self.t + dual * dy)
@@ -275,6 +325,8 @@ class _Interior:
         """Return how far to go, (m, 1) each: up to 1, and not quite to where something would be 0."""
         primal = np.maximum((-du / self.u).max(axis=1), (-dw / self.w).max(axis=1))
         dual = np.maximum((dy / self.s).max(axis=1), (-dy / self.t).max(axis=1))
+        if self.pulls is not None:  # which tie y to z
+            primal = dual = np.maximum(primal, dual)
         return _within(primal), _within(dual)
 
 
