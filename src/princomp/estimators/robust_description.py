@@ -24,8 +24,13 @@ MAP_TEXT = (
     "How far each sample lies from the centre along the components, in standard deviations, and how far from what the "
     "components span. 97.5 % of good samples are expected within each of the lines. Samples beyond the upright line "
     "alone are extreme, but follow the components; those above the level line do not follow them; those beyond both "
-    "would turn the components of plain PCA the most."
+    "would turn the components of plain PCA the most. Outliers are named, the farthest ones."
 )
+NOT_BY_LINES = {
+    "pcp": "samples more than half of whose cells are bad",
+    "cellwise": "samples that count for less than half",
+}
+WILD = " One wild cell takes a sample beyond the level line, and makes it no outlier."
 CELLS = "Cell map"
 MOST_CELLS = 20_000_000  # of which residuals are found for a page
 HIGH_RANK = 0.5  # of the smaller side of the data: a low-rank part that is not low
@@ -69,19 +74,22 @@ def describe_robust_scores(model: Any, X: Any, values: Any) -> Scores:
     if bad is not None:
         more["bad_cells"] = bad[:, 0]
     outlier = model._find_outliers(rows, both, bad)
-    distances = _map(model, *both.T, outlier)
+    distances = _map(model, both[:, 0], both[:, 1], outlier)
     return replace(found, columns={**found.columns, **more, "outlier": outlier}, distances=distances)
 
 
 def describe_robust_fit(model: Any, X: Any) -> Scores:
     """Return scores with the distances that the fit found, which need not be those of new rows."""
-    both = model.score_distances_, model.orthogonal_distances_
-    return replace(usual_scores(model, X), distances=_map(model, *both, model.outliers_))
+    found = _map(model, model.score_distances_, model.orthogonal_distances_, model.outliers_)
+    return replace(usual_scores(model, X), distances=found)
 
 
 def _map(model: Any, score: Array, orthogonal: Array, outliers: Array) -> Distances:
+    text = MAP_TEXT
+    if (those := NOT_BY_LINES.get(model.method)) is not None:
+        text += f" Of this method these are {those}, wherever the lines are.{WILD}"
     limits = float(model.score_limit_), float(model.orthogonal_limit_)
-    return Distances(score, orthogonal, *limits, outliers, MAP, MAP_TEXT)
+    return Distances(score, orthogonal, *limits, outliers, MAP, text)
 
 
 def describe_robust_cells(model: Any, X: Any) -> Cells | None:
