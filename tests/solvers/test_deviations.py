@@ -11,7 +11,7 @@ from princomp.data import Centered, as_rows
 from princomp.estimators.robust.scores import cell_residuals, clean_cells, filled, robust_scores
 from princomp.solvers.robust import deviations
 from princomp.solvers.robust.bounded import Spreads, bounded_scores
-from princomp.solvers.robust.deviations import LIMIT, clean_scores, least_deviations
+from princomp.solvers.robust.deviations import LIMIT, Pull, clean_scores, least_deviations
 
 P, K = 200, 10
 
@@ -224,3 +224,21 @@ def test_blocks():
     there = ~np.isnan(X)
     np.testing.assert_allclose(imputed[there], X[there], atol=1e-12)
     np.testing.assert_allclose(imputed[~there], (scores @ V.T)[~there])
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_with_a_pull_a_dual_point_proves_the_least_cost(missing):
+    """Scores cost (z + c)'P(z + c) / 2 besides: no z does better if some |y| <= 1 has V'y = P(z + c), y'r = sum|r|."""
+    rng = np.random.default_rng(5)
+    V = np.linalg.qr(rng.normal(size=(40, 4)))[0]
+    X = 3 * rng.normal(size=(25, 4)) @ V.T + rng.normal(size=(25, 40))
+    X[rng.random(X.shape) < 0.1] += 50.0
+    X[rng.random(X.shape) < missing] = np.nan
+    X[0, 3:] = np.nan  # fewer cells than scores
+    pull = Pull(np.diag([4.0, 2.0, 1.0, 0.1]), rng.normal(size=4))
+    found = least_deviations(X, V, pull=pull)
+    left = np.nan_to_num(X - found.Z @ V.T)
+    assert np.abs(found.Y).max() <= 1 + 1e-12
+    np.testing.assert_allclose((found.Y @ V - (found.Z + pull.c) @ pull.P)[1:], 0, atol=1e-6)
+    np.testing.assert_allclose((found.Y * left).sum(axis=1), np.abs(left).sum(axis=1), rtol=1e-8, atol=1e-8)
+    assert np.abs(found.Z - least_deviations(X, V).Z).max() > 0.1
