@@ -386,23 +386,43 @@ def robust():
 def test_an_outlier_map_has_the_distances_the_limits_and_the_names_of_the_farthest(robust, axes):
     model, _ = robust
     assert plots.outlier_map(model, names=[f"row {i}" for i in range(60)], most=2, axes=axes) is axes
-    inside, outside = (np.asarray(points.get_offsets()) for points in axes.collections)
+    inside, others, outside = (np.asarray(points.get_offsets()) for points in axes.collections)
     both = np.column_stack([model.score_distances_, model.orthogonal_distances_])
-    beyond = (both > [model.score_limit_, model.orthogonal_limit_]).any(axis=1)
-    np.testing.assert_array_equal(inside, both[~beyond])
-    np.testing.assert_array_equal(outside, both[beyond])
+    beyond, out = (both > [model.score_limit_, model.orthogonal_limit_]).any(axis=1), model.outliers_
+    np.testing.assert_array_equal(inside, both[~beyond & ~out])
+    np.testing.assert_array_equal(others, both[beyond & ~out])
+    np.testing.assert_array_equal(outside, both[out])
     upright, level = axes.lines
     assert upright.get_xdata()[0] == model.score_limit_
     assert level.get_ydata()[0] == model.orthogonal_limit_
     named = [text.get_text() for text in axes.texts]
-    assert len(named) == 2
-    far = np.maximum(both[:, 0] / model.score_limit_, both[:, 1] / model.orthogonal_limit_)
-    assert named == [f"row {i}" for i in np.argsort(-far)[:2]]
+    far = out * np.maximum(both[:, 0] / model.score_limit_, both[:, 1] / model.orthogonal_limit_)
+    assert named == [f"row {i}" for i in np.argsort(-far)[: min(2, out.sum())]]
     assert (both <= [axes.get_xlim()[1], axes.get_ylim()[1]]).all()
     assert [text.get_text().split(":")[0] for text in axes.get_legend().get_texts()] == [
         "within both limits",
+        "beyond a limit, no outliers",
         "outliers",
     ]
+
+
+def test_wild_cells_neither_name_a_row_in_an_outlier_map_nor_press_the_others_together(axes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 9)) + 0.1 * rng.normal(size=(60, 9))
+    X[[3, 20, 35, 50], 5] += 900.0
+    X[40] += rng.choice([-8.0, 8.0], 9) * rng.uniform(1, 2, 9)
+    model = RobustPCA(2, method="cellwise", random_state=0).fit(X)
+    assert np.flatnonzero(model.outliers_).tolist() == [40]
+    assert np.argsort(-model.orthogonal_distances_)[:4].max() != 40
+    for given in (None, X):
+        axes.clear()
+        plots.outlier_map(model, given, axes=axes)
+        assert [text.get_text() for text in axes.texts] == ["40"]
+        assert axes.get_yscale() == "symlog"
+        assert axes.get_xscale() == "linear"
+    axes.figure.canvas.draw()
+    bottom, line, top = (axes.transData.transform((0, y))[1] for y in (0, model.orthogonal_limit_, axes.get_ylim()[1]))
+    assert (line - bottom) > 0.15 * (top - bottom)
 
 
 def test_an_outlier_map_of_other_rows_by_groups(robust, axes):

@@ -29,6 +29,7 @@ COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")  # 
 GREY = "#999999"
 OUTLINE = np.linspace(0.0, 2.0 * np.pi, 65)
 IN_A_ROW = 4  # panels
+FAR = 10.0  # times a limit: an axis of an outlier map that goes farther is logarithmic beyond the limit
 MISSING = 0.45  # grey of a missing cell
 
 
@@ -606,6 +607,10 @@ def outlier_map(
     Beyond the upright line rows are extreme, but follow the components; above the level line they do not follow them;
     beyond both they would turn the components of plain PCA the most (Hubert, Rousseeuw & Vanden Branden 2005).
 
+    Outliers are those of ``outliers_``, or rows that are bad by the same measure. Of a method that judges cells, others
+    may be beyond a limit: one wild cell takes a row far from the components, and makes it no outlier. An axis on which
+    rows are farther than ten times its limit is logarithmic beyond the limit.
+
     Parameters
     ----------
     model : RobustPCA
@@ -613,11 +618,11 @@ def outlier_map(
     X : (n, p) array-like, optional
         Rows to draw; by default those of the fit.
     labels : (n,) array-like, optional
-        Groups, each drawn in a colour of its own; by default rows beyond a limit are.
+        Groups, each drawn in a colour of its own; by default outliers are, and others that are beyond a limit.
     names : sequence of n str, optional
         Of the rows; by default they are counted from 0, as in arrays.
     most : int, default 5
-        Rows to name: the farthest of those that are beyond a limit.
+        Outliers to name: the farthest.
     axes : matplotlib Axes, optional
         Where to draw; by default new ones.
 
@@ -635,22 +640,29 @@ def outlier_map(
     >>> axes.get_ylabel()
     'orthogonal distance'
     """
-    score, orthogonal, limits = _distances(model, X)
+    score, orthogonal, limits, outliers = _distances(model, X)
     for what, given in (("labels", labels), ("names", names)):
         _check_length(what, given, len(score))
     axes = axes or _new_axes()
     beyond = (score > limits[0]) | (orthogonal > limits[1])
-    kinds = [(COLOURS[0], ~beyond, "within both limits"), (COLOURS[3], beyond, "outliers")]
-    groups = [(colour, mine, f"{name}: {mine.sum()}") for colour, mine, name in kinds]
+    kinds = [
+        (COLOURS[0], ~beyond & ~outliers, "within both limits"),
+        (GREY, beyond & ~outliers, "beyond a limit, no outliers"),
+        (COLOURS[3], outliers, "outliers"),
+    ]
+    groups = [(colour, mine, f"{name}: {mine.sum()}") for colour, mine, name in kinds if mine.any() or colour != GREY]
     for colour, mine, name in groups if labels is None else _by_group(labels, len(score)):
         axes.scatter(score[mine], orthogonal[mine], s=14, color=colour, label=name)
     axes.axvline(limits[0], color=GREY, lw=1, ls="--")
     axes.axhline(limits[1], color=GREY, lw=1, ls="--")
     axes.set(xlabel="score distance", ylabel="orthogonal distance")
-    axes.set_xlim(0.0, 1.06 * max(float(score.max(initial=0.0)), 1.1 * limits[0]) or 1.0)
-    axes.set_ylim(0.0, 1.06 * max(float(orthogonal.max(initial=0.0)), 1.1 * limits[1]) or 1.0)
+    for side, values, limit in (("x", score, limits[0]), ("y", orthogonal, limits[1])):
+        farthest = float(values.max(initial=0.0))
+        if 0 < FAR * limit < farthest:
+            getattr(axes, f"set_{side}scale")("symlog", linthresh=limit)
+        axes.set(**{f"{side}lim": (0.0, 1.06 * max(farthest, 1.1 * limit) or 1.0)})
     far = np.maximum(score / (limits[0] or 1.0), orthogonal / (limits[1] or 1.0))
-    _name_points(axes, score, orthogonal, [i for i in np.argsort(-far, kind="stable")[:most] if beyond[i]], names)
+    _name_points(axes, score, orthogonal, [i for i in np.argsort(-far, kind="stable") if outliers[i]][:most], names)
     axes.legend()
     return axes
 
@@ -763,13 +775,14 @@ def _cell_colours(shades: Array, missing: Array) -> Array:
     return colours * (1.0 - missing[..., None]) + MISSING * missing[..., None]
 
 
-def _distances(model: Any, X: Any) -> tuple[Array, Array, tuple[float, float]]:
-    """Return score and orthogonal distances, of the rows of the fit or of others, and their limits."""
+def _distances(model: Any, X: Any) -> tuple[Array, Array, tuple[float, float], Array]:
+    """Return distances of the rows of the fit or of others, along and off the plane, limits, and which are outliers."""
     _check_model(model, "score_distance", "RobustPCA")
     limits = float(model.score_limit_), float(model.orthogonal_limit_)
     if X is None:
-        return model.score_distances_, model.orthogonal_distances_, limits
-    return np.asarray(model.score_distance(X)), np.asarray(model.orthogonal_distance(X)), limits
+        return model.score_distances_, model.orthogonal_distances_, limits, model.outliers_
+    found = model._describe_scores(X, None, None).distances
+    return found.score, found.orthogonal, limits, found.outliers
 
 
 # What pictures share

@@ -172,7 +172,11 @@ def test_every_method_writes_its_tables(method, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--scale",), "--scale has no use without --robust-method cellwise or robpca"),
+        (
+            ("--scale",),
+            "--scale has no use without --robust-method cellwise or robpca. For pcp divide the columns by scales of "
+            "your own first.",
+        ),
         (("--robust-method", "spherical", "--alpha", 1), "--alpha has no use without --robust-method pcp or outlier"),
         (("--coverage", 0.8), "--coverage has no use without --robust-method robpca"),
         (("--batch-size", 5), "--batch-size has no use without --robust-method online"),
@@ -217,6 +221,35 @@ def test_a_column_in_another_unit_is_told_of(tmp_path):
     assert "different units" in said
     assert "Take --scale." in said
     assert "different units" not in run(tmp_path, *words, "--scale", "-o", "scaled").stderr
+
+
+@pytest.mark.parametrize("method", ["robpca", "spherical", "outlier-pursuit", "online"])
+def test_methods_of_rows_tell_of_a_column_in_another_unit(method, tmp_path):
+    wine = load_wine()
+    write(tmp_path / "wine.csv", wine.X, wine.names)
+    words = ("fit", "wine.csv", "--method", "robust", "--robust-method", method, "--index", "name", "--no-report")
+    said = " ".join(run(tmp_path, *words, "-k", 1, "-o", "as-it-is").stderr.split())
+    assert "of the variance along the components is in the column proline" in said
+    assert "--scale" in said
+    if method == "robpca":
+        assert "different units" not in run(tmp_path, *words, "--scale", "-o", "scaled").stderr
+
+
+def test_online_says_how_many_cells_are_bad(planted, tmp_path):
+    folder, X, _, _ = planted
+    words = ("--method", "robust", "--robust-method", "online", "-k", 2, "--index", "name", "--no-report")
+    done = run(folder, "fit", "cells.csv", *words, "-o", tmp_path / "out")
+    cells, outliers = table(tmp_path / "out" / "cells.csv"), table(tmp_path / "out" / "outliers.csv")
+    many = len(cells["sample"])
+    assert many > 50
+    said = " ".join(done.stderr.split())
+    assert f"{many} of {X.size} cells ({many / X.size:.1%}) are bad, most of them in the column" in said
+    assert np.array(outliers["bad_cells"], int).sum() == many
+    again = list(
+        csv.DictReader(run(folder, "transform", tmp_path / "out/model.princomp", "cells.csv", "-q").stdout.splitlines())
+    )
+    assert [row["bad_cells"] for row in again] == outliers["bad_cells"]
+    assert [row["outlier"] for row in again] == outliers["outlier"]
 
 
 # --- frames ---------------------------------------------------------------------------------------

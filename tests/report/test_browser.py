@@ -474,6 +474,7 @@ def test_the_outlier_map_draws_all_samples_and_names_the_farthest(visit, robust)
     assert 1 <= len(named) <= 5
     assert "sample-40" in named
     assert "within both lines" in page.locator("#distances .legend").text_content()
+    assert "beyond a line, no outlier" in page.locator("#distances .legend").text_content()
     assert "sample-" in hover(page, "#distances", ".point")
 
 

@@ -827,6 +827,18 @@ def test_the_outlier_map_has_the_distances():
     assert f"{model.outliers_.sum()} of 60 samples" in " ".join(page.texts)
 
 
+def test_the_outlier_map_names_the_outliers_not_the_rows_with_a_wild_cell():
+    X = normal()
+    X[[3, 20, 35, 50, 51, 52], 2] += 900.0
+    X[40] += 30.0 * np.where(np.arange(X.shape[1]) % 2, 1.0, -1.0)
+    model = RobustPCA(2, method="cellwise", random_state=0).fit(X)
+    assert np.flatnonzero(model.outliers_).tolist() == [40]
+    page = page_of(model, X)
+    assert page.sections["distances"]["farthest"] == [40]
+    assert np.flatnonzero(unpack(page.sections["distances"]["outliers"])).tolist() == [40]
+    assert "One wild cell takes a sample beyond the level line, and makes it no outlier." in " ".join(page.texts)
+
+
 def test_of_very_many_samples_the_farthest_are_drawn():
     X = normal(POINTS + 500)
     X[700] += 100.0

@@ -108,6 +108,7 @@ class Distances:
     orthogonal: Array  # (n,)
     score_limit: float
     orthogonal_limit: float
+    outliers: Array  # (n,) of bool: which are outliers, by whatever the method judges
     title: str
     text: str
 

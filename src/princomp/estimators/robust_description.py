@@ -17,17 +17,22 @@ from princomp.estimators.description import (
     usual_description,
     usual_scores,
 )
+from princomp.estimators.robust.cells import MOSTLY
 
 MAP = "Outlier map"
 MAP_TEXT = (
     "How far each sample lies from the centre along the components, in standard deviations, and how far from what the "
     "components span. 97.5 % of good samples are expected within each of the lines. Samples beyond the upright line "
     "alone are extreme, but follow the components; those above the level line do not follow them; those beyond both "
-    "would turn the components of plain PCA the most."
+    "would turn the components of plain PCA the most. Outliers are named, the farthest ones."
 )
+NOT_BY_LINES = {
+    "pcp": "samples more than half of whose cells are bad",
+    "cellwise": "samples that count for less than half",
+}
+WILD = " One wild cell takes a sample beyond the level line, and makes it no outlier."
 CELLS = "Cell map"
 MOST_CELLS = 20_000_000  # of which residuals are found for a page
-MOSTLY = 0.5  # of the cells of a row: with more of them bad, it is the row that is
 HIGH_RANK = 0.5  # of the smaller side of the data: a low-rank part that is not low
 
 
@@ -58,32 +63,33 @@ def describe_robust(model: Any) -> Description:
 
 
 def describe_robust_scores(model: Any, X: Any, values: Any) -> Scores:
-    """Return scores with both distances and a verdict; values that are given already come alone: X may not be there.
-
-    Of methods that judge cells a row is an outlier if more than half of its cells are bad, or if it is extreme along
-    the components: a wild cell takes it far from these. Of others it is if it is beyond either limit.
-    """
+    """Return scores with both distances and a verdict; values that are given already come alone: X may not be there."""
     found = usual_scores(model, X, values)
     if values is not None:
         return found
     rows = as_rows(X)
-    score, orthogonal = np.asarray(model._distances(rows)).T
-    distances = _map(model, score, orthogonal)
-    more: dict[str, Any] = {"score_distance": score, "orthogonal_distance": orthogonal}
-    extreme, apart = score > distances.score_limit, orthogonal > distances.orthogonal_limit
-    if model._robust_scores():
-        bad, there = np.asarray(model._count_bad_cells(rows)).T
-        more["bad_cells"], apart = bad, bad > MOSTLY * there
-    return replace(found, columns={**found.columns, **more, "outlier": extreme | apart}, distances=distances)
+    both = np.asarray(model._distances(rows))
+    bad = np.asarray(model._count_bad_cells(rows)) if model._robust_scores() else None
+    more: dict[str, Any] = {"score_distance": both[:, 0], "orthogonal_distance": both[:, 1]}
+    if bad is not None:
+        more["bad_cells"] = bad[:, 0]
+    outlier = model._find_outliers(rows, both, bad)
+    distances = _map(model, both[:, 0], both[:, 1], outlier)
+    return replace(found, columns={**found.columns, **more, "outlier": outlier}, distances=distances)
 
 
 def describe_robust_fit(model: Any, X: Any) -> Scores:
     """Return scores with the distances that the fit found, which need not be those of new rows."""
-    return replace(usual_scores(model, X), distances=_map(model, model.score_distances_, model.orthogonal_distances_))
+    found = _map(model, model.score_distances_, model.orthogonal_distances_, model.outliers_)
+    return replace(usual_scores(model, X), distances=found)
 
 
-def _map(model: Any, score: Array, orthogonal: Array) -> Distances:
-    return Distances(score, orthogonal, float(model.score_limit_), float(model.orthogonal_limit_), MAP, MAP_TEXT)
+def _map(model: Any, score: Array, orthogonal: Array, outliers: Array) -> Distances:
+    text = MAP_TEXT
+    if (those := NOT_BY_LINES.get(model.method)) is not None:
+        text += f" Of this method these are {those}, wherever the lines are.{WILD}"
+    limits = float(model.score_limit_), float(model.orthogonal_limit_)
+    return Distances(score, orthogonal, *limits, outliers, MAP, text)
 
 
 def describe_robust_cells(model: Any, X: Any) -> Cells | None:

@@ -30,6 +30,7 @@ from princomp.estimators.standardise import SAFE_TOTAL, as_given, safe_unit
 from princomp.progress import Tell
 from princomp.result import State
 from princomp.solvers.robust.bounded import Spreads
+from princomp.solvers.robust.deviations import LIMIT
 
 # Each method, and the file in `princomp.estimators.robust` that has its ``solve``.
 METHODS = {
@@ -181,6 +182,8 @@ class RobustPCA(Projection):
         "_noise": Numbers("p", NONNEGATIVE, or_none=True),
         "_scale": Numbers("p", POSITIVE, or_none=True),
         "_deviation": Numbers("k", NONNEGATIVE),
+        "_rest": Number(NONNEGATIVE, optional=True),  # scale of what L leaves of good cells; 0 if it is below tol
+        "_row_limit": Number(NONNEGATIVE, optional=True),  # of the lengths of rows whose weight is not small
         "alpha_": Number(VARIANCE, optional=True),
         "row_weights_": Numbers("n", SHARE, optional=True),
         "low_rank_": Numbers("n p", optional=True),
@@ -335,6 +338,8 @@ class RobustPCA(Projection):
         self.n_samples_, self.rank_ = rows.shape[0] if found.seen is None else found.seen, int(found.rank)
         for name, value in found.in_units.items():
             setattr(self, name, (value / unit).astype(dtype))
+        for name, scalar in found.own.items():
+            setattr(self, name, float(scalar / inner))
         for name, value in found.more.items():
             setattr(self, name, value)
         self._keep_result(found.result)
@@ -487,8 +492,22 @@ class RobustPCA(Projection):
     def _count_bad_cells(self, rows: Rows) -> Any:
         """Return how many cells of each row are bad, and how many there are, (n, 2)."""
         X, unit, spreads = self._standardised(rows)
-        state = (self._basis(), spreads, self._cell_unit() * unit)
+        least = max(self._unsure(), LIMIT * self._left())
+        state = (self._basis(), spreads, self._cell_unit() * unit, least * unit)
         return X.in_dense_tiles().map(cells.bad_cells, *state, width=2, dtype=np.int64)
+
+    def _find_outliers(self, rows: Rows, both: Array, bad: Array | None) -> Array:
+        """Return which rows are bad (n,), as ``outliers_`` says of those of the fit.
+
+        Their distances (n, 2) are given, and, where cells are judged, how many are bad and how many there are (n, 2).
+        """
+        if self.method == "pcp" and bad is not None:
+            return np.asarray(bad[:, 0] > cells.MOSTLY * bad[:, 1])
+        if hasattr(self, "_row_limit") and bad is not None:
+            X, unit, spreads = self._standardised(rows)
+            lengths = X.in_dense_tiles().map(cells.row_lengths, self._basis(), spreads, width=1, dtype=np.float64)
+            return np.asarray(lengths)[:, 0] > self._row_limit * unit
+        return np.asarray((both[:, 0] > self.score_limit_) | (both[:, 1] > self.orthogonal_limit_))
 
     def impute(self, X: Any) -> Any:
         """Return X with missing cells filled by what the other cells of the row, and the components, say of them.
@@ -544,9 +563,13 @@ class RobustPCA(Projection):
         return UNSURE * float(self.certificate_.tol) * float(np.median(np.hypot(self._mean, spread)))
 
     def _cell_unit(self) -> Array:
-        spread = self._cell_spread()
+        spread = np.maximum(self._cell_spread(), self._left())
         known = spread if self._noise is None else np.where(self._noise > 0, self._noise, spread)
         return np.where(known > 0, known, 1.0)
+
+    def _left(self) -> float:
+        """Return the scale of what a pursuit left of good cells, 0 if that is nothing, or not known."""
+        return float(getattr(self, "_rest", 0.0))  # a file of an older version has none
 
     def _cell_spread(self) -> Array:
         """Return the standard deviation along the components of each (scaled) column."""

@@ -158,7 +158,8 @@ class OutlierMap:
     limits: tuple[float, float]
     numbers: Array  # (n,) of the samples, from 0
     names: tuple[str, ...] | None
-    farthest: tuple[int, ...]  # places in these arrays: samples to be named
+    outliers: Array  # (n,) of bool
+    farthest: tuple[int, ...]  # places in these arrays: outliers to be named
     n_samples: int
     name = "distances"
 
@@ -431,12 +432,13 @@ def _outlier_map(found: Distances, names: Sequence[Any] | None) -> OutlierMap:
     """Return all samples, or of very many the farthest, in their order."""
     far = np.maximum(found.score / (found.score_limit or 1.0), found.orthogonal / (found.orthogonal_limit or 1.0))
     n = len(far)
-    numbers = np.arange(n) if n <= POINTS else np.sort(np.argsort(-far, kind="stable")[:POINTS])
+    # The farthest, outliers before all others.
+    first = np.lexsort((-far, ~found.outliers))
+    numbers = np.arange(n) if n <= POINTS else np.sort(first[:POINTS])
     text = found.text
     if n > POINTS:
         text += f" Of {count(n)} samples, the {count(POINTS)} that lie farthest out are drawn."
-    beyond = (found.score > found.score_limit) | (found.orthogonal > found.orthogonal_limit)
-    worst = np.argsort(-far[numbers], kind="stable")[:FARTHEST]
+    named = [i for i in first[:FARTHEST] if found.outliers[i]]
     return OutlierMap(
         text,
         found.title,
@@ -445,7 +447,8 @@ def _outlier_map(found: Distances, names: Sequence[Any] | None) -> OutlierMap:
         (found.score_limit, found.orthogonal_limit),
         numbers,
         None if names is None else tuple(shown(names[i], LONGEST_SAMPLE) for i in numbers),
-        tuple(int(i) for i in worst if beyond[numbers[i]]),
+        found.outliers[numbers],
+        tuple(int(i) for i in np.searchsorted(numbers, named)),
         n,
     )
 

@@ -310,46 +310,69 @@ show.density = (name, { axes, limits, cells, counts, panels }) => {
   watchAxes();
 };
 
-// Samples by what is wrong with them: nothing, far out along the components, far from these, both.
+// Samples by what is wrong with them: nothing, far out along the components, far from these, both; where it is not the
+// lines that tell, samples beyond one that are no outliers, and outliers that are within both. An axis on which samples
+// are farther than ten times its limit is logarithmic beyond that.
 show.distances = (name, { limits, names, farthest, ...packed }) => {
-  const [score, orthogonal, numbers] = [packed.score, packed.orthogonal, packed.numbers].map(unpack);
+  const [score, orthogonal, numbers, outliers] = [
+    packed.score, packed.orthogonal, packed.numbers, packed.outliers,
+  ].map(unpack);
   const kinds = [
     ["within both lines", "--accent", "circle"],
     ["extreme along the components", COLOURS[2], "square"],
     ["far from the components", COLOURS[1], "diamond"],
     ["both", "--against", "x"],
+    ["beyond a line, no outlier", "--soft", "circle-open"],
+    ["outlier within both lines", "--against", "circle"],
   ];
   const all = Array.from(score, (_, i) => i);
-  const kind = all.map((i) => (score[i] > limits[0] ? 1 : 0) + (orthogonal[i] > limits[1] ? 2 : 0));
+  const kind = all.map((i) => {
+    const beyond = (score[i] > limits[0] ? 1 : 0) + (orthogonal[i] > limits[1] ? 2 : 0);
+    if (outliers[i]) return beyond || 5;
+    return beyond ? 4 : 0;
+  });
   const size = score.length <= 300 ? 8 : score.length <= 3000 ? 6 : 4;
   const called = (i) => literal(names ? names[i] : `Sample ${numbers[i] + 1}`);
-  const ends = [score, orthogonal].map((values, a) => 1.06 * (Math.max(values.reduce((a, b) => Math.max(a, b), 0),
-    1.1 * limits[a]) || 1));
-  const line = (place) => ({
-    type: "line", line: { color: colour("--soft"), width: 1, dash: "dash" }, layer: "below", ...place,
+  const most = [score, orthogonal].map((values) => values.reduce((a, b) => Math.max(a, b), 0));
+  const bent = limits.map((limit, a) => limit > 0 && most[a] > 10 * limit);
+  const place = (value, a) => (bent[a] && value > limits[a] ? limits[a] * (1 + Math.log10(value / limits[a])) : value);
+  const ends = limits.map((limit, a) => 1.06 * (place(Math.max(most[a], 1.1 * limit), a) || 1));
+  const ticks = (a) => {
+    if (!bent[a]) return {};
+    const first = Math.ceil(Math.log10(limits[a]));
+    const powers = Array.from({ length: Math.max(Math.floor(Math.log10(most[a])) - first + 1, 0) }, (_, i) => 10 ** (first + i));
+    const values = [0, ...powers];
+    return { tickvals: values.map((value) => place(value, a)), ticktext: values.map((value) => String(Number(value.toPrecision(1)))) };
+  };
+  const line = (ends) => ({
+    type: "line", line: { color: colour("--soft"), width: 1, dash: "dash" }, layer: "below", ...ends,
   });
-  charts[name] = () => draw(name, kinds.map(([what, shade, symbol], c) => {
+  const drawn = kinds.map((_, c) => c).filter((c) => c < 4 || kind.includes(c));
+  charts[name] = () => draw(name, drawn.map((c) => {
+    const [what, shade, symbol] = kinds[c];
     const mine = all.filter((i) => kind[i] === c);
     return {
       type: "scatter", mode: "markers", name: `${what}: ${mine.length}`,
-      x: mine.map((i) => score[i]), y: mine.map((i) => orthogonal[i]), text: mine.map(called),
+      x: mine.map((i) => place(score[i], 0)), y: mine.map((i) => place(orthogonal[i], 1)), text: mine.map(called),
+      customdata: mine.map((i) => [score[i], orthogonal[i]]),
       marker: { size, symbol, opacity: 0.85, color: shade.startsWith("--") ? colour(shade) : shade },
-      hovertemplate: "<b>%{text}</b><br>score distance %{x:.4g}<br>orthogonal distance %{y:.4g}<extra></extra>",
+      hovertemplate: "<b>%{text}</b><br>score distance %{customdata[0]:.4g}<br>orthogonal distance "
+        + "%{customdata[1]:.4g}<extra></extra>",
     };
   }), {
     height: narrow.matches ? 460 : 560, hovermode: "closest", dragmode: fingers ? false : "zoom", showlegend: true,
     legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
-    xaxis: axis("Score distance", { range: [0, ends[0]], zeroline: false }),
-    yaxis: axis("Orthogonal distance", { range: [0, ends[1]], zeroline: false }),
+    xaxis: axis("Score distance", { range: [0, ends[0]], zeroline: false, ...ticks(0) }),
+    yaxis: axis("Orthogonal distance", { range: [0, ends[1]], zeroline: false, ...ticks(1) }),
     shapes: [
       line({ x0: limits[0], x1: limits[0], yref: "paper", y0: 0, y1: 1 }),
       line({ y0: limits[1], y1: limits[1], xref: "paper", x0: 0, x1: 1 }),
     ],
     annotations: farthest.map((i) => {
-      const left = score[i] > 0.8 * ends[0]; // else the name would leave the chart
+      const left = place(score[i], 0) > 0.8 * ends[0]; // else the name would leave the chart
       const text = short(names ? names[i] : String(numbers[i] + 1));
       return {
-        x: score[i], y: orthogonal[i], text, showarrow: false, font: { size: 11 },
+        x: place(score[i], 0), y: place(orthogonal[i], 1), text, showarrow: false, font: { size: 11 },
         xanchor: left ? "right" : "left", xshift: left ? -6 : 6,
       };
     }),

@@ -198,6 +198,7 @@ def _outlier_map(section: OutlierMap) -> dict[str, Any]:
         "limits": section.limits,
         "numbers": packed(section.numbers.astype(np.uint32)),
         "names": section.names,
+        "outliers": packed(section.outliers.astype(np.uint8)),
         "farthest": section.farthest,
     }
 

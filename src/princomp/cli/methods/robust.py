@@ -44,6 +44,12 @@ UNSCALED = (
     "That many in one column are a sign of columns in different units: components follow the one of most variance, and "
     "what they leave of it counts for nothing. Take --scale."
 )
+MOST = 0.95  # of the variance along the components, in one column
+ONE_COLUMN = (
+    "{share} of the variance along the components is in the column {name}, which is a sign of columns in different "
+    "units: components and outliers are those of this column. Take "
+)
+SCALED = "--robust-method robpca --scale or cellwise --scale, or divide the columns by scales of your own first."
 NAMED = 5  # samples in a note
 
 
@@ -64,7 +70,8 @@ def clash(given: Mapping[str, Any]) -> str | None:
     method = given["robust_method"] or METHODS[0]
     for name, methods in NEEDS.items():
         if given[name] is not None and method not in methods:
-            return f"--{name.replace('_', '-')} has no use without --robust-method {' or '.join(methods)}."
+            wrong = f"--{name.replace('_', '-')} has no use without --robust-method {' or '.join(methods)}."
+            return f"{wrong} For {method} divide the columns by scales of your own first." if name == "scale" else wrong
     if given["solver"] == "alternating" and given["n_components"] is None:
         return "--solver alternating needs the rank: give -k."
     return None
@@ -109,9 +116,28 @@ def _outliers(estimator: Any, rows: Any) -> dict[str, Any]:
     }
     if estimator.method == "cellwise":
         columns["weight"] = estimator.row_weights_
-    if estimator.method in TELL_CELLS:
-        columns["bad_cells"] = estimator.outlying_cells_.sum(axis=1)
+    if estimator.method in BY_CELLS:
+        columns["bad_cells"] = _count_bad(estimator, rows)
     return columns | {"outlier": estimator.outliers_}
+
+
+def _count_bad(estimator: Any, rows: Any) -> "Array":
+    """Return how many cells of each sample are bad."""
+    import numpy as np
+
+    if estimator.method in TELL_CELLS:
+        return np.asarray(estimator.outlying_cells_.sum(axis=1))
+    return np.asarray(estimator._count_bad_cells(rows))[:, 0]
+
+
+def _bad_by_column(estimator: Any, rows: Any) -> "Array":
+    import numpy as np
+
+    from princomp.images.residual_cells import LIMIT
+
+    if estimator.method in TELL_CELLS:
+        return np.asarray(estimator.outlying_cells_.sum(axis=0))
+    return (np.abs(np.asarray(estimator.cell_residuals(rows))) > LIMIT).sum(axis=0)
 
 
 def _cells(estimator: Any, rows: Any) -> "tuple[Array, Array, Array, Array]":
@@ -162,7 +188,7 @@ def _names(rows: Any) -> list[str]:
 
 def notes(estimator: Any, rows: Any) -> list[str]:
     """Say how many cells are missing, which samples lie farthest out, how many cells are bad, and where to read on."""
-    said = [*_missing(rows), *_far_out(estimator, rows), *_bad_cells(estimator, rows)]
+    said = [*_missing(rows), *_far_out(estimator, rows), *_bad_cells(estimator, rows), *_one_column(estimator, rows)]
     if are_images(rows):
         said.append("Background and foreground of each image are in the folders of these names, some in strip.png.")
     if estimator.method == "pcp" and _are_rounded(rows) and estimator.tol == ROUNDED:
@@ -197,23 +223,39 @@ def _far_out(estimator: Any, rows: Any) -> list[str]:
 
 
 def _bad_cells(estimator: Any, rows: Any) -> list[str]:
-    if estimator.method not in TELL_CELLS:
+    if estimator.method not in BY_CELLS:
         return []
-    bad = estimator.outlying_cells_
-    per_column, total = bad.sum(axis=0), int(bad.sum())
+    n, p = rows.shape
+    total = int(_count_bad(estimator, rows).sum())
     if not total:
         return ["No cell is bad."]
-    said = f"{total} of {bad.size} cells ({total / bad.size:.1%}) {'is' if total == 1 else 'are'} bad"
+    said = f"{total} of {n * p} cells ({total / (n * p):.1%}) {'is' if total == 1 else 'are'} bad"
     if rows.layout is not None:
         return [f"{said}."]
+    per_column = _bad_by_column(estimator, rows)
     most = int(per_column.argmax())
-    if estimator.method == "pcp":
-        many = [TOO_MANY] if total >= MANY * bad.size else []
-    else:
-        many = [UNSCALED] if per_column[most] >= MANY * len(bad) and not estimator.scale else []
-    share = percent(float(per_column[most]) / len(bad)).replace("\xa0", " ")
+    many = [TOO_MANY] if estimator.method == "pcp" and total >= MANY * n * p else []
+    if estimator.method == "cellwise" and not estimator.scale and per_column[most] >= MANY * n:
+        many = [UNSCALED]
+    share = percent(float(per_column[most]) / n).replace("\xa0", " ")
     where = f"most of them in the column {shown(_names(rows)[most])} ({share} of it)"
     return [f"{said}, {where}. See {CELLS} and {CLEANED}.", *many]
+
+
+def _one_column(estimator: Any, rows: Any) -> list[str]:
+    """Say, of methods that tell of no cell, if what varies is one column, and how to scale."""
+    import numpy as np
+
+    if estimator.method in TELL_CELLS or estimator.scale or rows.layout is not None or rows.shape[1] == 1:
+        return []
+    V, deviations = np.asarray(estimator.components_, float), np.sqrt(np.asarray(estimator.explained_variance_, float))
+    lengths = np.linalg.norm(V * (deviations / max(deviations.max(initial=0.0), np.finfo(float).tiny))[:, None], axis=0)
+    most, total = int(lengths.argmax()), float(np.square(lengths).sum())
+    if total == 0 or lengths[most] ** 2 < MOST * total:
+        return []
+    share = percent(float(lengths[most] ** 2 / total)).replace("\xa0", " ")
+    way = "--scale." if estimator.method == "robpca" else SCALED
+    return [ONE_COLUMN.format(share=share, name=shown(_names(rows)[most])) + way]
 
 
 METHOD = Robust(

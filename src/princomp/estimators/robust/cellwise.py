@@ -23,6 +23,7 @@ from princomp.solvers.robust.univariate import mad, mean_square, median_of, subs
 from princomp.solvers.signs import signs
 
 SMALL = 0.5  # weights of rows below are small: these are bad
+LONGEST = 1e3  # of rows, in their scale, far beyond where weights end
 COVERAGE = 0.75  # of the MCD of scores
 ROWS_FOR_COVARIANCE = 2  # for each component: with fewer, all rows that count are taken as they are
 
@@ -63,6 +64,7 @@ def solve(problem: RobustProblem) -> RobustFound:
         rank=int((variances > 0).sum()),
         outliers=bad,
         noise=posed.scales,
+        own={"_row_limit": posed.row_scale * _reach(posed)},
         more=_said(posed, point, bad),
     )
 
@@ -74,6 +76,14 @@ def _said(posed: CellwiseProblem, point: CellwisePoint, bad: Array) -> dict[str,
     outlying = np.abs(point.R) > LIMIT * posed.scales
     cells = np.where(posed.there, point.cells, 0.0)
     return {"outlying_cells_": outlying, "cell_weights_": cells, "row_weights_": point.rows}
+
+
+def _reach(posed: CellwiseProblem) -> float:
+    """Return how long rows may be, in their scale, to have a weight that is not small: weights fall."""
+    low, high = 0.0, LONGEST
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if posed.of_rows.weights(np.array([middle]))[0] >= SMALL else (low, middle)
+    return low
 
 
 def _check_columns(problem: RobustProblem, there: Array) -> None:

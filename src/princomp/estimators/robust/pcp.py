@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from princomp._typing import Array
+from princomp.estimators.robust.cells import MOSTLY
 from princomp.estimators.robust.known_rank import alternated
 from princomp.estimators.robust.low_rank import Pair, decomposed, found
 from princomp.estimators.robust.problem import RobustFound, RobustProblem
 from princomp.solvers.robust.deviations import LIMIT, NORMAL
 from princomp.solvers.robust.pursuit import Cells
 
-BAD = 0.5  # the share of a row's cells beyond which all of it is bad
 ROUNDING = 12.0**-0.5  # standard deviation of what rounding to whole numbers leaves
 
 
@@ -32,11 +32,15 @@ def solve(problem: RobustProblem) -> RobustFound:
     if some is not X:
         pair = _among_all(pair, rows, columns)
     answer = found(problem, pair, alpha)
-    bad = np.abs(pair.S) > LIMIT * _noise(X, pair, problem.unit)
+    noise = _noise(X, pair, problem.unit)
+    bad = np.abs(pair.S) > LIMIT * noise
+    # L is found up to tol: what it leaves below that is not known to be noise.
+    known = problem.tol * float(np.sqrt(np.mean(np.square(X[seen]))))
     return replace(
         answer,
-        outliers=bad.sum(axis=1) > BAD * seen.sum(axis=1),
+        outliers=bad.sum(axis=1) > MOSTLY * seen.sum(axis=1),
         distances=_distances(X, pair, answer),
+        own={"_rest": noise if noise > known else 0.0},
         more={**answer.more, "outlying_cells_": bad},
     )
 

@@ -87,6 +87,7 @@ class RobustFound:
     scores: Array | None = None  # (n, k) of the rows of the fit, where they are not those of `transform`
     distances: Array | None = None  # (n, 2) of these rows, in the units of X; None: those which new rows would have
     noise: Array | None = None  # (p,) scales of residuals, of standardised columns, where cells are judged
+    own: Mapping[str, float] = field(default_factory=dict)  # further ones, as attributes of the estimator by name
     seen: int | None = None  # rows, where they are more than those given last
     # Further attributes by name, which `RobustPCA._fitted` declares; arrays in the units of X where ``in_units`` has
     # them, else as they are.
