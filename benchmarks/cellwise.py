@@ -103,7 +103,12 @@ def draw(found, gammas, path):
 
     kinds = [key for key in found if key[2] == 0]
     columns = list(dict.fromkeys(key[1] for key in kinds))
-    settings = {"svg.hashsalt": "princomp", "axes.spines.top": False, "axes.spines.right": False}
+    settings = {
+        "svg.hashsalt": "princomp",
+        "svg.fonttype": "none",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
     with plt.rc_context(settings):
         sizes = list(dict.fromkeys(key[0] for key in kinds))
         shape = {"nrows": len(sizes), "ncols": len(columns), "figsize": (1.9 * len(columns), 2.3 * len(sizes))}
