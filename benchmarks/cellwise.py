@@ -124,6 +124,7 @@ def draw(found, gammas, path):
                         axes.plot(gammas, other, color=COLOURS[method], lw=wide, ls=":", zorder=wide)
                 axes.plot(gammas, clean, color="black", lw=0.8, ls="--", label="PCA of clean data")
                 axes.set(yscale="log", title=name if p == sizes[0] else None)
+                axes.minorticks_off()  # half of the file
                 axes.title.set_fontsize(9)
             row[0].set_ylabel(f"{p} columns: degrees")
         figure.supxlabel("how far bad cells and rows are off; dotted: 20 % of the cells missing, too", fontsize=9)
