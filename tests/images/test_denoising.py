@@ -174,7 +174,12 @@ def test_colour(method):
 
 @pytest.mark.parametrize(
     ("method", "sides"),
-    [("local-pca", (96, 160)), ("pca", (450, 550)), ("dct", (400, 600)), ("ksvd", (400, 600))]
+    [
+        pytest.param("local-pca", (160, 480), marks=pytest.mark.soak),
+        pytest.param("pca", (450, 650), marks=pytest.mark.soak),
+        ("dct", (400, 600)),
+        ("ksvd", (400, 600)),
+    ]
     + [(method, (300, 600)) for method in ("smoothness", "pixel-lasso", "total-variation", "wavelet")],
 )
 def test_a_photograph_of_12_million_pixels_would_take_less_than_2_gigabytes(method, sides):
