@@ -22,7 +22,7 @@ from princomp.solvers.learning_ksvd import ksvd
 from princomp.solvers.learning_online import online
 from princomp.solvers.learning_replacement import replaced
 from princomp.solvers.learning_rows import Batches, turns
-from princomp.solvers.learning_split import split
+from princomp.solvers.learning_split import leading, split
 from princomp.solvers.learning_start import TOGETHER, start
 from princomp.solvers.learning_state import together
 from princomp.solvers.learning_statistics import code_all, code_rows
@@ -289,6 +289,21 @@ def test_cells_that_are_missing_or_wild_do_not_mislead_a_split(how):
     assert set(which) == {0, 1}
     apart = new[0] - new[1]
     assert abs(apart[1]) > 0.99 * np.linalg.norm(apart), "along what parts the two"
+
+
+def test_directions_of_residuals_are_those_of_the_slow_twin():
+    rng = np.random.default_rng(0)
+    left = rng.normal(size=(200, 21)) * np.linspace(3, 1, 21)
+    left[:3] = 0.0
+    used = scipy.sparse.random_array((200, 12), density=0.2, rng=rng).tocsc()
+    used = scipy.sparse.hstack([used, scipy.sparse.csc_array((200, 1))], format="csc")  # an atom that no row uses
+    how = (left, used.indptr, used.indices, 4, 20)
+    gains, directions = loops("ksvd_pairs").leading(*how)
+    slow_gains, slow_directions = leading(*how)
+    np.testing.assert_allclose(gains, slow_gains, rtol=1e-12)
+    np.testing.assert_allclose(directions, slow_directions, atol=1e-12)
+    assert gains[:12].all()
+    assert not gains[12]
 
 
 def test_splits_do_not_depend_on_blocks():

@@ -13,17 +13,22 @@ All is in units of sigma, and colours are turned into uncorrelated ones: see `pr
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from princomp._typing import Array
+from princomp.coders.pursuit import Pursuit
+from princomp.data import as_rows
 from princomp.images.bands import from_patches, patches_at
 from princomp.images.dictionaries import dct_dictionary, haar_dictionary
 from princomp.images.patches import Pair, patch_positions
+from princomp.solvers.learning_atoms import Atoms
+from princomp.solvers.learning_coded import Task
+from princomp.solvers.learning_ksvd import ksvd
+from princomp.solvers.learning_online import online
+from princomp.solvers.learning_rows import Batches
 
 SIDE = 8
 ATOMS = 256
@@ -31,6 +36,7 @@ MOST = 32  # atoms of a patch
 GAIN = 1.15
 OWN = 0.5  # weight of the noisy image, times its standard deviation without noise over sigma: 30/sigma where that is 60
 MANY = 200_000  # patches that are looked at
+BATCH = 512  # patches of a step of "online"
 FEWEST = 2 * ATOMS  # patches to learn from: of fewer the first atoms are taken
 
 
@@ -93,19 +99,19 @@ def few_atoms(
 
 def learned(y: Array, D: Array, size: Pair, error: float, method: str, recipe: tuple[Stage, ...], seed: int) -> Array:
     """Return atoms learned from patches that are more than noise, of these atoms to begin with."""
-    from princomp import DictionaryLearning
-
     most = max(stage.patches for stage in recipe)
     rows = patches_to_learn(y, size, error, most, np.random.default_rng(seed))
     if len(rows) < FEWEST:
         return D
-    how: dict[str, Any] = {"error": error, "nonzeros": MOST, "selection": "omp", "random_state": seed}
-    with warnings.catch_warnings():
-        # A few epochs are not the end, and where there is little to learn little is used.
-        warnings.simplefilter("ignore")
-        for stage in recipe:
-            model = DictionaryLearning(len(D), method=method, dict_init=D, max_iter=stage.epochs, **how)
-            D = np.asarray(model.fit(rows[: stage.patches]).components_, np.float64)
+    coder, sphere = Pursuit(nonzeros=MOST, error=error, selection="omp"), Atoms("sphere")
+    for stage in recipe:
+        some = as_rows(rows[: stage.patches])
+        if method == "ksvd":
+            states = ksvd({"D": D}, some, Task(D, coder), sphere, replace=True)
+        else:
+            batches = Batches(some, BATCH, seed)
+            states = online({"D": D}, batches, Task(D, coder), sphere, forgetting=None, replace=True)
+        D = next(state for state in states if state.iteration == stage.epochs).value["D"]
     return D
 
 

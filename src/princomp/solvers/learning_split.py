@@ -15,6 +15,7 @@ from math import sqrt
 
 import numpy as np
 
+from princomp._compiled import loops
 from princomp._typing import Array
 from princomp.data import Centered, Rows, statistics
 from princomp.solvers.learning_atoms import Atoms, own_weights
@@ -39,7 +40,9 @@ def split(D: Array, rows: Rows, task: Task, atoms: Atoms) -> tuple[Array, Array]
     left = np.nan_to_num(X - codes @ D)
     if task.loss is not None:
         left *= task.loss.weights(left)  # what is wild in a row is no direction
-    gains, directions = leading(left, codes.tocsc(), len(D))
+    by_atom, fast = codes.tocsc(), loops("ksvd_pairs")
+    find = leading if fast is None else fast.leading
+    gains, directions = find(np.ascontiguousarray(left), by_atom.indptr, by_atom.indices, FEWEST, STEPS)
     weights = own_weights(coded.A)
     costs = worth(D, weights)
     D, done = D.copy(), list[int]()
@@ -54,14 +57,17 @@ def split(D: Array, rows: Rows, task: Task, atoms: Atoms) -> tuple[Array, Array]
     return D, np.array(done, dtype=np.intp)
 
 
-def leading(left: Array, codes: object, K: int) -> tuple[Array, Array]:
-    """Return, for each atom, lambda and e, (K,) and (K, p), of the residuals of rows that use it; 0 where few do."""
+def leading(left: Array, indptr: Array, indices: Array, fewest: int, steps: int) -> tuple[Array, Array]:
+    """Return, for each atom, lambda and e, (K,) and (K, p), of residuals (n, p) of rows that use it: the slow twin.
+
+    ``indptr`` and ``indices`` tell which rows these are; where they are fewer than ``fewest``, both are 0.
+    """
+    K = len(indptr) - 1
     gains, directions = np.zeros(K), np.zeros((K, left.shape[1]))
-    indptr, indices = codes.indptr, codes.indices  # type: ignore[attr-defined]
-    for k in np.flatnonzero(np.diff(indptr) >= FEWEST):
+    for k in np.flatnonzero(np.diff(indptr) >= fewest):
         some = left[indices[indptr[k] : indptr[k + 1]]]
         e = some[int(np.einsum("ij,ij->i", some, some).argmax())]
-        for _ in range(STEPS):
+        for _ in range(steps):
             e = (some @ e) @ some
             e /= sqrt(e @ e) or 1.0
         gains[k], directions[k] = float(np.square(some @ e).sum()), e
