@@ -24,11 +24,12 @@ import numpy as np
 from princomp._typing import Array
 from princomp.certificates.regression import soft, stationarity, weights
 from princomp.result import State, Value, settled
-from princomp.solvers.regression_reduced import RANK, ReducedObjective
+from princomp.solvers.regression_reduced import RANK, SHRINK, ReducedObjective
+from princomp.solvers.regression_starts import best_rotation, pays
 from princomp.solvers.scatter import Part, Scatter
 
 # Five components of 80 x 40, 200 x 100 and 40 x 120, two weights, took 38 states: 36 to 41, to the same minima, with
-# one of PLAIN_STEPS, NEWTON_STEPS, EASE, MARGIN, MOST, WASTE, or of SLOW to HALVINGS in `regression_reduced`, changed:
+# one of PLAIN_STEPS, NEWTON_STEPS, EASE, MARGIN, MOST, WASTE, or of SLOW to SHORTEST in `regression_reduced`, changed:
 # shares to 0.3 or 1, the others by a factor of two to ten either way (GROWTH to 1 and 1.5).
 PLAIN_STEPS = 100  # proximal steps to a state, at the most
 NEWTON_STEPS = 8  # Newton steps to a state, at the most
@@ -99,6 +100,9 @@ def start(
     alike = alpha[0] > 0 and bool((alpha == alpha[0]).all())
     # Where p is many times n, and S is not made, rivals were seen to end in the same minimum.
     more = {"rivals": np.array(RIVALS if alike and k > 1 and scatter.fast_parts else 0)}
+    if n_init == 1 and more["rivals"] and pays(scatter, k):
+        B = best_rotation(scatter, V, float(alpha[0]), ridge, safe_step(largest, ridge))
+        return begin_at(scatter, polar(scatter.apply(B), V), B, largest) | {"settled": np.array(True)}
     first = begin_at(scatter, V, V, largest)
     if n_init == 1:
         return first | more
@@ -131,14 +135,30 @@ def _screen(scatter: Scatter, value: Value, alpha: Array, ridge: float) -> State
     return settled(block(scatter, value, alpha=alpha, ridge=ridge), tol=SCREEN_TOL, max_iter=SCREEN_STEPS)
 
 
-def block(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> Iterator[State]:
+def turned(scatter: Scatter, value: Value, *, alpha: Array, ridge: float, seed: int) -> dict[str, Array]:
+    """Return the value to begin at where the half of the components that lower F least is rotated at random."""
+    A, B, SB = value["A"].copy(), value["B"], value["SB"]
+    on_fit, on_ridge = weights(ridge)
+    parts = on_fit * (B * SB).sum(axis=0) + on_ridge * (B * B).sum(axis=0) - 2 * (A * SB).sum(axis=0)
+    parts += alpha * np.abs(B).sum(axis=0)
+    worst = np.argsort(parts)[-max(2, (len(parts) + 1) // 2) :]
+    turn = np.linalg.qr(np.random.default_rng(seed).standard_normal((len(worst), len(worst))))[0]
+    A[:, worst] = A[:, worst] @ turn
+    B = B.copy()
+    B[:, worst] = A[:, worst]
+    return begin_at(scatter, A, B, float(value["largest"]))
+
+
+def block(scatter: Scatter, value: Value, *, alpha: Array, ridge: float, gamma: float = SHRINK) -> Iterator[State]:
     """Yield states of falling F, each with A = polar(S B); ``alpha`` (k,), ``ridge`` from 0 to infinity.
+
+    ``gamma`` is what a Newton step that leads too high is multiplied by.
 
     ``value`` is from `start` or `begin_at`, or of an earlier state; ``residual`` is that of
     `certificates.regression.stationarity`. ``iteration`` counts states: each stands for a few Newton steps, for many
     proximal ones, or for a rival that was tried.
     """
-    walk = _Walk(scatter, alpha, ridge, float(value["largest"]))
+    walk = _Walk(scatter, alpha, ridge, float(value["largest"]), gamma)
     while True:
         if int(value["rivals"]) and bool(value["settled"]):
             value = walk.rival(value)
@@ -151,8 +171,8 @@ def block(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> Iter
 class _Walk:
     """The steps of `block`, with the rows and columns of S that the last one was made with."""
 
-    def __init__(self, scatter: Scatter, alpha: Array, ridge: float, largest: float) -> None:
-        self.scatter, self.alpha, self.ridge = scatter, alpha, ridge
+    def __init__(self, scatter: Scatter, alpha: Array, ridge: float, largest: float, gamma: float) -> None:
+        self.scatter, self.alpha, self.ridge, self.gamma = scatter, alpha, ridge, gamma
         self.on_fit, self.on_ridge = weights(ridge)
         self.size = safe_step(largest, ridge)
         self._parts: dict[bool, tuple[Array, Part]] = {}
@@ -170,7 +190,8 @@ class _Walk:
             here = np.ix_(rows, columns)
             rough = self._part(rows, True)
             part = rough if residual > STEPS_IN_SINGLE else self._part(rows, False)
-            reduced = ReducedObjective(part, rough, self.alpha[columns], self.on_fit, self.on_ridge, self.size)
+            terms = (self.alpha[columns], self.on_fit, self.on_ridge)
+            reduced = ReducedObjective(part, rough, *terms, self.size, self.gamma)
             point = reduced.at(new[here])
             if settled:
                 point = reduced.polish(point, NEWTON_STEPS, EASE * residual)
@@ -188,14 +209,8 @@ class _Walk:
 
     def rival(self, value: Value) -> Value:
         """Return the better of where we are and of where a rotation of the worst half of the components leads."""
-        left, A, B, SB = int(value["rivals"]) - 1, value["A"].copy(), value["B"].copy(), value["SB"]
-        parts = self.on_fit * (B * SB).sum(axis=0) + self.on_ridge * (B * B).sum(axis=0) - 2 * (A * SB).sum(axis=0)
-        parts += self.alpha * np.abs(B).sum(axis=0)
-        worst = np.argsort(parts)[-max(2, (len(parts) + 1) // 2) :]
-        turn = np.linalg.qr(np.random.default_rng(left).standard_normal((len(worst), len(worst))))[0]
-        A[:, worst] = A[:, worst] @ turn
-        B[:, worst] = A[:, worst]
-        rival: Value = begin_at(self.scatter, A, B, float(value["largest"]))
+        left = int(value["rivals"]) - 1
+        rival: Value = turned(self.scatter, value, alpha=self.alpha, ridge=self.ridge, seed=left)
         for _ in range(SCREEN_STEPS):
             rival = self.step(rival)
             if bool(rival["settled"]):
