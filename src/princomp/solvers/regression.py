@@ -37,6 +37,9 @@ EASE = 0.1  # what a state's Newton steps leave of the residual, at the least
 # Residuals above which steps, and the states themselves, may be made in single precision, which has some 6e-8: if ten
 # times smaller, the variance is the same to 1e-5 there; steps in single up to 2e-4 led once to another minimum.
 STEPS_IN_SINGLE, STATES_IN_SINGLE = 2e-5, 1e-3
+# Below so many features single precision saves nothing, and where S B has not full rank it costs the way down: of squares
+# known to 6e-8 the smallest roots, which F sums, are known to 2e-4 of the largest.
+SINGLE = 256
 MARGIN = 0.95  # rows are at hand whose gradient is at least this share of what makes them differ from zero
 MOST = 0.8  # from this share of all rows on, take them all
 WASTE = 1.2  # rows at hand may be this many times those wanted
@@ -175,6 +178,7 @@ class _Walk:
         self.scatter, self.alpha, self.ridge, self.gamma = scatter, alpha, ridge, gamma
         self.on_fit, self.on_ridge = weights(ridge)
         self.size = safe_step(largest, ridge)
+        self.single = scatter.features >= SINGLE
         self._parts: dict[bool, tuple[Array, Part]] = {}
 
     def step(self, value: Value) -> Value:
@@ -188,7 +192,7 @@ class _Walk:
             columns = np.flatnonzero(new.any(axis=0))
             rows = _rows(rows, new, np.abs(ahead) >= MARGIN * self.size * self.alpha)
             here = np.ix_(rows, columns)
-            rough = self._part(rows, True)
+            rough = self._part(rows, self.single)
             part = rough if residual > STEPS_IN_SINGLE else self._part(rows, False)
             terms = (self.alpha[columns], self.on_fit, self.on_ridge)
             reduced = ReducedObjective(part, rough, *terms, self.size, self.gamma)
@@ -199,7 +203,7 @@ class _Walk:
                 steps = min(PLAIN_STEPS, 10 * 2 ** int(value["iteration"]))
                 point, settled = reduced.descend(point, steps)
             B[here] = point.B
-        roughly = residual > STATES_IN_SINGLE
+        roughly = self.single and residual > STATES_IN_SINGLE
         SB = self.scatter.combine(rows, B[rows].T, roughly=roughly).T if B.any() else np.zeros_like(B)
         A = polar(SB, value["A"])
         SA = self.scatter.apply(A, roughly=roughly)
