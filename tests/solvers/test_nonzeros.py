@@ -214,7 +214,9 @@ def test_wine(formulation, target):
 
 def test_warm_starts_save_most_of_the_work(monkeypatch):
     _, warm, _ = fit_wine(10, formulation="dictionary")
-    monkeypatch.setattr(dictionary, "weigh_and_fit", lambda *given, warm: weigh_and_fit(*given, warm=False))
+    monkeypatch.setattr(
+        dictionary, "weigh_and_fit", lambda *given, **how: weigh_and_fit(*given, **{**how, "warm": False})
+    )
     estimator, cold, _ = fit_wine(10, formulation="dictionary")
     assert estimator.components_.any(axis=1).all()
     assert warm <= 0.5 * cold

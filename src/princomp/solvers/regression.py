@@ -37,8 +37,8 @@ EASE = 0.1  # what a state's Newton steps leave of the residual, at the least
 # Residuals above which steps, and the states themselves, may be made in single precision, which has some 6e-8: if ten
 # times smaller, the variance is the same to 1e-5 there; steps in single up to 2e-4 led once to another minimum.
 STEPS_IN_SINGLE, STATES_IN_SINGLE = 2e-5, 1e-3
-# Below so many features single precision saves nothing, and where S B has not full rank it costs the way down: of squares
-# known to 6e-8 the smallest roots, which F sums, are known to 2e-4 of the largest.
+# Below so many features single precision saves nothing, and where S B has not full rank F goes up and down in it: of
+# squares known to 6e-8 the smallest roots, which F sums, are known to 2e-4 of the largest.
 SINGLE = 256
 MARGIN = 0.95  # rows are at hand whose gradient is at least this share of what makes them differ from zero
 MOST = 0.8  # from this share of all rows on, take them all
