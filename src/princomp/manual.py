@@ -22,6 +22,8 @@ from princomp.solvers.scatter import Matrix, Scatter, of_array
 from princomp.solvers.signs import signs
 
 STANDSTILL = 1e-12  # a change of F that ends the iteration whatever f_palm says
+# F is above its minimum by about this times the squared residual, relatively: so much flatter are valleys than slopes.
+FLAT = 1e3
 # A tol of more than this share of F is met within a few steps as they are published; momentum, rotations of the start
 # and Newton steps would lead far below it.
 COARSE = 1e-4
@@ -254,8 +256,9 @@ def _lowest(
             best = state if before < best.objective else best
             if verbose:
                 print(f"iteration {iteration}: F = {before:.10g}, change {change:.1e}")  # noqa: T201
+            near = change < tol or FLAT * state.residual**2 * abs(before) < tol
             # Before Newton steps are made, a small change says little.
-            done = finishing and (change < STANDSTILL or (change < tol and before < f_palm))
+            done = finishing and (change < STANDSTILL or (near and before < f_palm))
             yield State(best.value, best.objective, min(change, tol) if done and not left else np.inf, iteration)
             if done:
                 break

@@ -48,6 +48,7 @@ LARGER = 1 + 1e-6  # the largest eigenvalue is known this well
 # the variance is the same to 1e-4; with 1e-2 there are 30 states afterwards, with 1e-5 11, in place of 23.
 SCREEN_TOL = 1e-3
 SCREEN_STEPS = 40
+ROTATED = 1e-4  # about the residual that `best_rotation` leaves: the first Newton steps end at a tenth of it
 RIVALS = 2  # none and one led to the same minima there, five to lower ones, in twice the time
 
 
@@ -105,7 +106,8 @@ def start(
     more = {"rivals": np.array(RIVALS if alike and k > 1 and scatter.fast_parts else 0)}
     if n_init == 1 and more["rivals"] and pays(scatter, k):
         B = best_rotation(scatter, V, float(alpha[0]), ridge, safe_step(largest, ridge))
-        return begin_at(scatter, polar(scatter.apply(B), V), B, largest) | {"settled": np.array(True)}
+        ended = {"settled": np.array(True), "residual": np.array(ROTATED)}
+        return begin_at(scatter, polar(scatter.apply(B), V), B, largest) | ended
     first = begin_at(scatter, V, V, largest)
     if n_init == 1:
         return first | more

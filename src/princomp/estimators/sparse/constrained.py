@@ -14,7 +14,6 @@ from princomp.result import Result, Value, measured, warn
 from princomp.solvers import constrained
 from princomp.solvers.nonzeros import loosest_bound
 
-
 # Iterations of a search for nonzeros, at the most, for each component: 42 to 108 were seen.
 BUDGET = 1000
 
@@ -44,13 +43,14 @@ def solve(problem: SparseProblem) -> SparseFound:
     return SparseFound(V, {"V": V}, float(problem.squares_as_given(result.objective)), result, bounds)
 
 
-def _search(fit: Callable[[Array, Value], Result], target: Array, p: int, tell: Listener) -> tuple[Array, Result]:
+def _search(fit: Callable[..., Result], target: Array, p: int, tell: Listener) -> tuple[Array, Result]:
     """Return the loosest bounds that leave so many nonzeros, and the fit: one component after the other, by bisection.
 
     With t nonzeros |v|_1 is at most sqrt(t), so that the bound lies between 1 and that. A search that is stopped
     returns the fit it was in, of fewer components; their bounds are the largest there could be.
     """
-    value, bounds, counted, fits, spent, more = constrained.start(p), np.zeros(0), [], 0, 0, ""
+    value, bounds, fits, spent, more = constrained.start(p), np.zeros(0), 0, 0, ""
+    counted: list[int] = []
 
     def count(bound: float) -> tuple[int, Result]:
         nonlocal fits, spent
@@ -61,11 +61,14 @@ def _search(fit: Callable[[Array, Value], Result], target: Array, p: int, tell: 
             raise StoppedError(begun, result)
         return int((constrained.components(result.value, len(begun))[:, -1] != 0).sum()), result
 
+    def work() -> float:
+        return spent / BUDGET
+
     for wanted in target:
         spent = 0
         try:
             most = float(np.sqrt(wanted))
-            bound, many, result = loosest_bound(count, int(wanted), 1.0, most, work=lambda: spent / BUDGET)
+            bound, many, result = loosest_bound(count, int(wanted), 1.0, most, work=work)
         except StoppedError as stopped:
             begun = stopped.alpha
             return np.append(begun, np.sqrt(target[len(begun) :])), stopped_search(stopped.result, fits)
