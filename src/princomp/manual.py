@@ -3,6 +3,12 @@
 They are for those who know that manual; `SparsePCA(formulation="regression")` is the estimator. Where its text and
 its meaning differ the meaning is done: columns, not rows, are centred and scaled; a covariance is used as it is; the
 step sizes are at most 1 / L; ``x`` is the orthonormal factor A, and scores are ``z @ loadings``.
+
+Manifold proximal steps are taken by turns, as there. H is linear in A, so that the step for A may go as far as it leads,
+to polar(S B); those for B have momentum; where signs and zeros have settled Newton steps go on, since a turn of A and B
+together changes F by very little (`princomp.solvers.regression`). A turn may also lead to a lower minimum: on data of up
+to some hundred columns turns of the singular vectors are starts, too (`princomp.solvers.regression_starts`); on larger
+ones, unless columns are many times the rows, turns of the answer are tried. A start that is given is the only one.
 """
 
 import time
@@ -89,17 +95,18 @@ def spca(
     lambda2 : float
         Weight of the squared norm; ``np.inf`` for the limit, in which tr(B'SB) + lambda2 |B|^2 becomes |B|^2.
     x0, y0 : (p, k) array-like, optional
-        Where A and B start; by default the k leading right singular vectors.
+        Where A and B start; by default the k leading right singular vectors, and, if all weights are the same, turns
+        of them.
     k : int, default 0
         Number of components; 0 for min(n - 1, p).
     gamma : float, default 0.5
-        By what a step that leads too high is multiplied.
+        By what a step that leads too high is multiplied, between 0 and 1.
     type : int, default 0
         0: z holds data. Else z is a covariance matrix.
     maxiter : int, default 1e4
-        Bound on iterations.
+        Bound on iterations; each is up to a hundred proximal steps, or some Newton steps.
     tol : float, default 1e-5
-        Stop when F changes by less.
+        Stop when F changes by less; with a tol of more than about 1e-4 of F an iteration is a step as published.
     f_palm : float, default 1e5
         F must be below this before the iteration may stop.
     normalize : bool, default True

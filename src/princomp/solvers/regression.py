@@ -14,7 +14,8 @@ step in many touch few rows of B alone (`princomp.solvers.regression_reduced`): 
 
 F has many local minima that differ by such rotations. With A'A = I it is a sum over components,
 F = sum_j b_j'S b_j - 2 a_j'S b_j + ridge |b_j|^2 + alpha_j |b_j|_1. So, before the Newton steps, a minimum has rivals:
-the half of the components that lower F least is rotated at random, and what that leads to is taken if it is lower.
+the half of the components that lower F least is rotated at random, and what that leads to is taken if it is lower. On
+small data there are several starts in place of rivals (`princomp.solvers.regression_starts`).
 """
 
 from collections.abc import Iterator
@@ -90,7 +91,7 @@ def start(
     rng: np.random.Generator,
     leading: tuple[Array, Array] | None = None,
 ) -> dict[str, Array]:
-    """Return the value before the first step: A and B are the leading eigenvectors of S.
+    """Return the value before the first step: A and B are the leading eigenvectors of S, or where their turns led.
 
     With ``n_init`` above 1, as many starts less one, polar(S G) of Gaussian G, are tried too, each until its zeros
     have settled, and the lowest objective is continued.
