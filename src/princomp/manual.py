@@ -4,11 +4,11 @@ They are for those who know that manual; `SparsePCA(formulation="regression")` i
 its meaning differ the meaning is done: columns, not rows, are centred and scaled; a covariance is used as it is; the
 step sizes are at most 1 / L; ``x`` is the orthonormal factor A, and scores are ``z @ loadings``.
 
-Manifold proximal steps are taken by turns, as there. H is linear in A, so that the step for A may go as far as it leads,
-to polar(S B); those for B have momentum; where signs and zeros have settled Newton steps go on, since a turn of A and B
-together changes F by very little (`princomp.solvers.regression`). A turn may also lead to a lower minimum: on data of up
-to some hundred columns turns of the singular vectors are starts, too (`princomp.solvers.regression_starts`); on larger
-ones, unless columns are many times the rows, turns of the answer are tried. A start that is given is the only one.
+Manifold proximal steps are taken by turns, as there. H is linear in A, so that the step for A may go all the way, to
+polar(S B); those for B have momentum; where signs and zeros have settled Newton steps go on, since a turn of A and B
+together changes F by very little (`princomp.solvers.regression`). A turn may also lead to a lower minimum: on data of
+up to some hundred columns turns of the singular vectors are starts, too (`princomp.solvers.regression_starts`); on
+larger ones, unless columns are many times the rows, turns of the answer are tried. A given start is the only one there.
 """
 
 import time
