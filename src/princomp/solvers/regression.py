@@ -90,22 +90,23 @@ def start(
     n_init: int = 1,
     rng: np.random.Generator,
     leading: tuple[Array, Array] | None = None,
+    turns: bool = True,
 ) -> dict[str, Array]:
     """Return the value before the first step: A and B are the leading eigenvectors of S, or where their turns led.
 
     With ``n_init`` above 1, as many starts less one, polar(S G) of Gaussian G, are tried too, each until its zeros
     have settled, and the lowest objective is continued.
 
-    ``leading`` are the k leading eigenpairs of S, if they are known. A value has "A", "B", "SA", "SB" (p, k); "rows",
-    where B may differ from zero; "settled", whether zeros have settled; "rivals", how many are still to be tried;
-    "largest" eigenvalue of S; "residual"; "iteration".
+    ``leading`` are the k leading eigenpairs of S, if they are known; with one start and no ``turns`` they are where it
+    begins. A value has "A", "B", "SA", "SB" (p, k); "rows", where B may differ from zero; "settled", whether zeros have
+    settled; "rivals", how many are still to be tried; "largest" eigenvalue of S; "residual"; "iteration".
     """
     values, V = scatter.leading(k, rng) if leading is None else leading
     largest = max(float(values[0]), 0.0)
     alike = alpha[0] > 0 and bool((alpha == alpha[0]).all())
     # Where p is many times n, and S is not made, rivals were seen to end in the same minimum.
     more = {"rivals": np.array(RIVALS if alike and k > 1 and scatter.fast_parts else 0)}
-    if n_init == 1 and more["rivals"] and pays(scatter, k):
+    if turns and n_init == 1 and more["rivals"] and pays(scatter, k):
         B = best_rotation(scatter, V, float(alpha[0]), ridge, safe_step(largest, ridge))
         ended = {"settled": np.array(True), "residual": np.array(ROTATED)}
         return begin_at(scatter, polar(scatter.apply(B), V), B, largest) | ended

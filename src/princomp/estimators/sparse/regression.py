@@ -43,8 +43,8 @@ def solve(problem: SparseProblem) -> SparseFound:
         if fixed:
             value = one_shot.start(S, problem.k, problem.rng)
         elif before is None:
-            many, rng = int(given["n_init"]), problem.rng
-            value = regression.start(S, problem.k, alpha=alpha, ridge=ridge, n_init=many, rng=rng, leading=leading)
+            how: dict[str, Any] = {"n_init": int(given["n_init"]), "rng": problem.rng, "leading": leading}
+            value = regression.start(S, problem.k, alpha=alpha, ridge=ridge, **how, turns=solver == "block")
         else:
             value = regression.begin_at(S, before.value["A"], before.value["B"], float(before.value["largest"]))
         result = problem.drive(partial(SOLVERS[solver], S, alpha=alpha, ridge=ridge), value, **limits)
