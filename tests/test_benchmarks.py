@@ -22,6 +22,7 @@ HEADERS = {
     "robust.py": "error of L",
     "sparse_cardinality.py": "times ours",
     "sparse_dictionary.py": "times ours",
+    "sparse_manual.py": "own start",
     "sparse_regression.py": "times ours",
     "sparse_certificates.py": "rechecked",
     "sparse_supports.py": "F1 of supports",

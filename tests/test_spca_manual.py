@@ -4,7 +4,11 @@ import inspect
 
 import numpy as np
 import pytest
+import scipy.sparse
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.exceptions import ConvergenceWarning
 
+from princomp.certificates import regression_stationarity
 from princomp.datasets import load_pitprops
 from princomp.manual import normalize, spca
 
@@ -129,6 +133,63 @@ def test_loadings_have_unit_length_and_sparsity_counts_zeros():
     assert found["time"] > 0
 
 
+@pytest.mark.parametrize(
+    ("load", "lambda2", "value"),
+    [
+        (load_breast_cancer, 1.0, -20.32283093),
+        (load_breast_cancer, np.inf, -212.25678848),
+        (load_digits, 1.0, -19.12158176),
+        (load_digits, np.inf, -125.27781512),
+    ],
+)
+def test_no_higher_than_the_peer_from_the_better_of_two_starts(load, lambda2, value):
+    """The singular vectors are a saddle, or near one, of the first and the last: other starts lead lower."""
+    z = normalize(load().data)
+    found = spca(z, 0.1, lambda2, k=5, normalize=False)
+    assert found["f_manpg"] <= value
+    B, A = found["loadings"], found["x"]
+    linear = 2 * ((z @ A) * (z @ B)).sum(axis=0) - 0.1 * np.abs(B).sum(axis=0)
+    square = 1.0 if np.isinf(lambda2) else ((z @ B) ** 2).sum(axis=0) + lambda2  # unit columns, as long as is best
+    assert found["f_manpg"] == pytest.approx(-(linear**2 / (4 * square)).sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("lambda2", [1.0, np.inf])
+def test_many_features_take_few_iterations_to_a_stationary_point(lambda2):
+    """Plain steps would take thousands: a turn of A and B together changes F by very little."""
+    rng = np.random.default_rng(0)
+    z = normalize(rng.normal(size=(40, 4)) @ rng.normal(size=(4, 1500)) + rng.normal(size=(40, 1500)))
+    found = spca(z, 0.1, lambda2, k=4, normalize=False)
+    assert found["iter"] < 60
+    A, B = found["x"], found["loadings"]
+    linear = ((z @ A) * (z @ B)).sum(axis=0) - 0.05 * np.abs(B).sum(axis=0)
+    B = B * (linear / (1.0 if np.isinf(lambda2) else ((z @ B) ** 2).sum(axis=0) + lambda2))
+    assert regression_stationarity(A, B, z.T @ (z @ A), z.T @ (z @ B), alpha=0.1, ridge=lambda2) < 1e-4
+
+
+def test_a_start_is_where_it_begins():
+    """From an answer there is nowhere to go; without a start the signs of singular vectors make no difference."""
+    z = normalize(random_data(200, 30))
+    found = spca(z, 0.3, np.inf, k=3, normalize=False, tol=1e-10)
+    A = found["x"]
+    B = np.sign(z.T @ (z @ A)) * np.maximum(np.abs(z.T @ (z @ A)) - 0.15, 0)
+    again = spca(z, 0.3, np.inf, x0=A, y0=B, k=3, normalize=False, tol=1e-10)
+    assert again["f_manpg"] == pytest.approx(found["f_manpg"], rel=1e-9)
+    assert np.allclose(again["loadings"], found["loadings"], atol=1e-4)
+
+
+@pytest.mark.parametrize("maxiter", [1, 2])
+@pytest.mark.parametrize("size", [20, 500])
+def test_maxiter_bounds_the_iterations(maxiter, size):
+    with pytest.warns(ConvergenceWarning, match=f"max_iter={maxiter}"):
+        assert spca(random_data(100, size), 0.1, 1.0, k=4, maxiter=maxiter, f_palm=-1e9)["iter"] == maxiter
+
+
+@pytest.mark.parametrize("gamma", [0.01, 0.9, 0.99])
+def test_any_gamma_leads_there(gamma):
+    found = spca(PITPROPS, LAMBDA1, 1e-6, k=6, type=1, tol=1e-11, gamma=gamma)
+    assert found["f_manpg"] == pytest.approx(-9.110125982, abs=1e-6)
+
+
 def test_f_palm_delays_the_stop():
     loose = spca(PITPROPS, LAMBDA1, 1e-6, k=6, type=1, tol=1e-2)
     held = spca(PITPROPS, LAMBDA1, 1e-6, k=6, type=1, tol=1e-2, f_palm=-9.1)
@@ -153,9 +214,36 @@ def test_verbose_prints(capsys):
         ({"type": 1}, "symmetric"),
         ({"z": np.full((4, 20), np.nan)}, "NaN"),
         ({"z": np.ones(20)}, r"z must be a matrix, got 1 dimension\(s\)"),
+        ({"z": np.ones((1, 20))}, r"z has 1 row\(s\).*at least two"),
+        ({"lambda1": np.nan}, "lambda1"),
+        ({"lambda1": [0.1, -0.1]}, "lambda1"),
+        ({"lambda2": np.nan}, "lambda2"),
+        ({"k": -1}, "k must be"),
+        ({"k": 2.5}, "k must be a whole number"),
+        ({"gamma": 0}, "gamma must lie between 0 and 1"),
+        ({"gamma": 1}, "gamma must lie between 0 and 1"),
+        ({"gamma": -0.5}, "gamma must lie between 0 and 1"),
+        ({"gamma": np.nan}, "gamma must lie between 0 and 1"),
+        ({"maxiter": 0}, "maxiter must be at least 1"),
+        ({"maxiter": np.nan}, "maxiter must be at least 1"),
+        ({"maxiter": np.inf}, "maxiter must be at least 1, and finite"),
+        ({"tol": -1.0}, "tol must be at least 0"),
+        ({"f_palm": np.nan}, "f_palm is NaN"),
+        ({"x0": np.full((20, 2), np.nan)}, "x0 contains NaN"),
+        ({"y0": np.full((20, 2), np.inf)}, "y0 contains NaN or infinite"),
+        ({"y0": np.ones(20)}, r"y0 must have shape \(20, 2\)"),
+        ({"y0": np.ones((20, 3))}, r"y0 must have shape \(20, 2\), a column for each component"),
     ],
 )
 def test_wrong_arguments_are_named(change, words):
     arguments = {"z": random_data(), "lambda1": 0.1, "lambda2": 1.0, "k": 2} | change
     with pytest.raises(ValueError, match=words):
         spca(**arguments)
+
+
+@pytest.mark.parametrize("name", ["csr_array", "csc_array", "csr_matrix"])
+def test_sparse_matrices_are_referred_to_the_estimator(name):
+    z = getattr(scipy.sparse, name)(np.eye(5))
+    for call in (lambda: spca(z, 0.1, 1.0, k=2), lambda: normalize(z)):
+        with pytest.raises(TypeError, match=r"sparse matrix.*toarray\(\).*SparsePCA"):
+            call()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from helpers import only_user_warnings
 from princomp import SparsePCA
 from princomp.datasets import load_wine
-from princomp.estimators.sparse import dictionary
+from princomp.estimators.sparse import constrained, dictionary
 from princomp.estimators.sparse.penalised import weigh_and_fit
 from princomp.solvers.nonzeros import bisect_alpha, loosest_alpha, loosest_bound
 
@@ -214,10 +214,54 @@ def test_wine(formulation, target):
 
 def test_warm_starts_save_most_of_the_work(monkeypatch):
     _, warm, _ = fit_wine(10, formulation="dictionary")
-    monkeypatch.setattr(dictionary, "weigh_and_fit", lambda *given, warm: weigh_and_fit(*given, warm=False))
+    monkeypatch.setattr(
+        dictionary, "weigh_and_fit", lambda *given, **how: weigh_and_fit(*given, **{**how, "warm": False})
+    )
     estimator, cold, _ = fit_wine(10, formulation="dictionary")
     assert estimator.components_.any(axis=1).all()
     assert warm <= 0.5 * cold
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_that_leads_nowhere_ends(seed):
+    """Six components of six rows: the last has no variance. The search of seed 2 took 94 s."""
+    states = []
+    sparse = SparsePCA(nonzeros=3, formulation="regression", callback=states.append)
+    with only_user_warnings() as warned:
+        sparse.fit(np.random.default_rng(seed).normal(size=(6, 12)))
+    assert any("ended with its budget of 300 iterations, after" in str(one.message) for one in warned)
+    assert len(states) < 500
+    assert sparse.result_.status
+    assert sparse.certificate_.holds
+
+
+@pytest.mark.parametrize(("module", "formulation"), [(dictionary, "dictionary"), (constrained, "constrained")])
+def test_every_search_has_a_budget(module, formulation, monkeypatch):
+    monkeypatch.setattr(module, "BUDGET", 5)
+    with only_user_warnings() as warned:
+        sparse = SparsePCA(3, nonzeros=4, formulation=formulation, random_state=0).fit(load_wine().X)
+    assert any("ended with its budget of 5 iterations" in str(one.message) for one in warned)
+    assert sparse.certificate_.holds  # what was found is finished
+
+
+def test_work_ends_a_search():
+    done = [0]
+
+    def fit(alpha, start):
+        done[0] += 1
+        return np.random.default_rng(done[0]).integers(0, 50, size=3), None
+
+    for search in (bisect_alpha, loosest_alpha):
+        done[0] = 0
+        assert search(fit, [100, 100, 100], 1.0, work=lambda: done[0] / 7).fits == done[0] == 7
+    done[0] = 0
+
+    def count(bound):
+        done[0] += 1
+        return int(bound > 3) * 10, bound
+
+    assert loosest_bound(count, 5, 1.0, 9.0, work=lambda: done[0] / 4)[1] == 10
+    assert done[0] == 4
 
 
 def test_a_jump_is_said():

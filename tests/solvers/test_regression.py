@@ -1,5 +1,6 @@
 """Sparse PCA as a regression: published values, certificates, restarts, and data in every form."""
 
+import itertools
 from functools import partial
 
 import numpy as np
@@ -8,12 +9,14 @@ import scipy.sparse as sp
 
 from princomp import SparsePCA
 from princomp._compiled.regression_descent import two_products
+from princomp.certificates.regression import weights
 from princomp.data import as_rows, statistics
 from princomp.datasets import load_pitprops
 from princomp.penalties import L1
 from princomp.result import run
 from princomp.solvers import amanpg, one_shot, regression, scatter
 from princomp.solvers.regression_reduced import ReducedObjective
+from princomp.solvers.regression_starts import _SideBySide
 
 PITPROPS = load_pitprops().correlation
 ALPHA = np.array([0.06, 0.16, 0.1, 0.5, 0.5, 0.5])
@@ -251,6 +254,71 @@ def test_rivals_lead_lower_on_average():
         assert (np.diff(tried.history.objective) <= 1e-6 * abs(tried.objective)).all()
         gains.append(alone.objective - tried.objective)
     assert np.mean(gains) > 1e-3
+
+
+@pytest.mark.parametrize("ridge", [0.01, 1.0, np.inf])
+def test_starts_side_by_side_lead_lower_on_average(ridge):
+    gains = []
+    for seed, alpha in itertools.product(range(4), (0.05, 0.3)):
+        data = scatter.Matrix(np.cov(random_data(80, 40, seed).T) * 80)
+        how = {"alpha": np.full(4, alpha), "ridge": ridge}
+        begin = regression.start(data, 4, **how, rng=np.random.default_rng(0))
+        assert begin["settled"]
+        assert begin["iteration"] == begin["rivals"] == 0
+        values, V = data.leading(4, np.random.default_rng(0))
+        alone = regression.begin_at(data, V, V, float(values[0]))
+        ends = [run(partial(regression.block, data, **how), one, tol=1e-6, max_iter=500) for one in (begin, alone)]
+        assert all(end.status for end in ends)
+        gains.append(ends[1].objective - ends[0].objective)
+    assert np.mean(gains) > 1e-4
+    assert min(gains) > -0.05
+
+
+def test_where_a_weight_leaves_nothing_no_start_does():
+    data = scatter.Matrix(PITPROPS)
+    begin = regression.start(data, 3, alpha=np.full(3, 1e3), ridge=1.0, rng=np.random.default_rng(0))
+    assert not begin["B"].any()
+    assert np.allclose(begin["A"].T @ begin["A"], np.eye(3))
+
+
+@pytest.mark.parametrize("ridge", [0.01, 1.0, np.inf])
+def test_starts_side_by_side_do_not_hang_on_signs(ridge):
+    data = scatter.Matrix(PITPROPS)
+    values, V = data.leading(4, np.random.default_rng(0))
+    how = {"alpha": np.full(4, 0.3), "ridge": ridge, "rng": np.random.default_rng(0)}
+    first, other = (regression.start(data, 4, **how, leading=(values, V * signs))["B"] for signs in (1, [1, -1, -1, 1]))
+    assert np.allclose(first, other, atol=1e-8)
+
+
+def test_objectives_side_by_side_are_those_of_one():
+    """Twin: `ReducedObjective` evaluates one B at a time."""
+    B, alpha = np.random.default_rng(0).normal(size=(3, 4, 13)), 0.2
+    for ridge in (0.5, np.inf):
+        side = _SideBySide(PITPROPS, alpha, ridge, 0.1)
+        points = side.products(B)
+        SA, slope = side.slope(points)
+        after = side.proximal(points, slope, np.full(3, 0.1))
+        part = scatter.Matrix(PITPROPS).restrict(np.arange(13))
+        reduced = ReducedObjective(part, part, np.full(4, alpha), *weights(ridge), 0.1)
+        for value, new, one in zip(side.value(points, SA, slope), after, B, strict=True):
+            point = reduced.at(one.T)
+            assert value == pytest.approx(point.value)
+            assert np.allclose(new[:, :13].T, reduced.proximal(point).B)
+
+
+def test_states_fall_where_products_have_not_full_rank():
+    """In single precision the smallest roots of B'SSB, of no rank here, are noise, which F sums: it rose and fell."""
+    X = np.random.default_rng(2).normal(size=(6, 12))
+    data = scatter.of_array(X - X.mean(axis=0))
+    values, V = data.leading(6, np.random.default_rng(0))
+    largest, top = float(values[0]), 2 * np.abs(data.apply(V)).max()
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        alpha, A = top * rng.uniform(0.001, 0.006, size=6), np.linalg.qr(rng.normal(size=(12, 6)))[0]
+        solve = partial(regression.block, data, alpha=alpha, ridge=1e-6 * largest)
+        found = run(solve, regression.begin_at(data, A, A, largest), tol=1e-6, max_iter=150)
+        assert found.status
+        assert (np.diff(found.history.objective) <= 1e-9 * abs(found.objective)).all()
 
 
 def test_components_that_are_weighted_differently_have_no_rival():

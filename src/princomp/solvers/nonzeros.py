@@ -6,6 +6,8 @@ nonzeros, half as long whenever it has passed the target. Fits begin at the best
 from the usual start, components may change places: a component of smaller weight takes over what a stronger one holds.
 Where one way does not lead to the target, another beginning may.
 
+There may be no weights that lead there, and fits may be slow: whoever asks says how much work is too much.
+
 Of all weights that leave as many nonzeros the smallest keep the most variance: they are found by bisection of all
 weights side by side. The numbers depend on all weights, so that only a fit with all of them right counts.
 """
@@ -18,6 +20,7 @@ import numpy as np
 from princomp._typing import Array
 
 Fit = Callable[[Array, Any], tuple[Array, Any]]
+Work = Callable[[], float]  # that has been done, as a share of what may be done
 
 # Of 24 numbers of nonzeros, 80 x 40 to 200 x 100, these miss 4 in all; a STEP of 0.3, 4, and 1.5, none; LONGEST 0.7, 2;
 # LONGER 1, 2, and 2, 22; SHORTER 0.3, 2, and 0.8, 3.
@@ -31,6 +34,7 @@ SMALLEST = 1e-9  # share of the largest weight below which it may as well be 0
 # with 0.005 for CLOSE, 3.750 with 0.1; 3.759 to 3.760 with LOOSER_FITS 0 to 12, LOWER 0.1 to 0.7, NARROW 1e-2 to 1e-6.
 CLOSE = 0.02  # relative width at which a bracket is narrow enough: the variance hardly changes within it
 LOOSER_FITS = 4  # and half as many as the search took: it is not to cost much more
+LOOSER = 1.5  # times the work that the search may take, for both together, if the target was reached
 LOWER = 0.35  # of a weight below which none was tried
 BETWEEN = 1e-6  # relative width of a bracket at which the number jumps over the target
 
@@ -45,11 +49,16 @@ class Found(NamedTuple):
     jumps: Array  # (k,) whether the number of nonzeros was seen to jump over the target
 
 
-def loosest_alpha(fit: Fit, target: Any, alpha_max: Any, *, max_fits: int = 75) -> Found:
+def none(*_: Any) -> float:
+    """Return that no work has been done, whatever was done."""
+    return 0.0
+
+
+def loosest_alpha(fit: Fit, target: Any, alpha_max: Any, *, max_fits: int = 75, work: Work = none) -> Found:
     """Return weights as small as leave the target number of nonzeros, or what comes closest to it.
 
-    The parameters are those of `bisect_alpha`, which goes first; then there are half as many fits, and four, at the
-    most.
+    The parameters are those of `bisect_alpha`, which goes first; then there are half as many fits, and four, and half
+    as much work, at the most.
     """
     tried: list[tuple[Array, Array]] = []
 
@@ -58,14 +67,15 @@ def loosest_alpha(fit: Fit, target: Any, alpha_max: Any, *, max_fits: int = 75) 
         tried.append((alpha, nonzeros))
         return nonzeros, following
 
-    best = bisect_alpha(recorded, target, alpha_max, max_fits=max_fits)
+    best = bisect_alpha(recorded, target, alpha_max, max_fits=max_fits, work=work)
     reached, loose = best.nonzeros, np.zeros(len(best.alpha))
     for alpha, nonzeros in tried:
         loose = np.where((nonzeros > reached) & (alpha < best.alpha), np.maximum(alpha, loose), loose)
     moves, trial = np.ones(len(reached), bool), best.alpha
+    most = LOOSER if (reached == np.asarray(target)).all() else 1.0
     for _ in range(LOOSER_FITS + best.fits // 2):
         wide = (best.alpha > (1 + CLOSE) * loose) & (reached > 0)
-        if not wide.any():
+        if not wide.any() or work() >= most:
             break
         middle = np.where(loose > 0, np.sqrt(best.alpha * loose), LOWER * best.alpha)
         trial = np.where(moves, np.where(wide, middle, best.alpha), trial)
@@ -83,11 +93,18 @@ def loosest_alpha(fit: Fit, target: Any, alpha_max: Any, *, max_fits: int = 75) 
 
 
 def loosest_bound(
-    fit: Callable[[float], tuple[int, Any]], target: int, low: float, high: float, *, max_fits: int = 30
+    fit: Callable[[float], tuple[int, Any]],
+    target: int,
+    low: float,
+    high: float,
+    *,
+    max_fits: int = 30,
+    work: Work = none,
 ) -> tuple[float, int, Any]:
     """Return the largest bound that leaves a number of nonzeros, or comes closest; their number; what the fit left.
 
-    The number rises with the bound, ``high`` leaves as many at the least, and is tried first.
+    The number rises with the bound, ``high`` leaves as many at the least, and is tried first. When ``work()``, asked
+    after each fit, is 1 or more, it ends.
     """
     best, trial = None, high
     for _ in range(max_fits):
@@ -96,7 +113,7 @@ def loosest_bound(
         if best is None or nonzeros == target or abs(nonzeros - target) < abs(best[1] - target):
             best = trial, nonzeros, left
         low, high = (low, trial) if nonzeros > target else (trial, high)
-        if high - low <= (CLOSE if best[1] == target else BETWEEN) * high:
+        if high - low <= (CLOSE if best[1] == target else BETWEEN) * high or work() >= 1:
             break
         trial = (low + high) / 2
     if best is None:
@@ -104,12 +121,15 @@ def loosest_bound(
     return best
 
 
-def bisect_alpha(fit: Fit, target: Any, alpha_max: Any, *, start: Any = None, max_fits: int = 75) -> Found:
+def bisect_alpha(
+    fit: Fit, target: Any, alpha_max: Any, *, start: Any = None, max_fits: int = 75, work: Work = none
+) -> Found:
     """Return weights, one per component, whose fit has the target number of nonzeros, or comes closest.
 
     ``fit(alpha, start) -> (nonzeros, start for the next)`` has alpha and nonzeros (k,); at ``alpha_max`` nothing is
     left. ``start`` is for the first fit of each beginning. A later one starts from the best before that left no
-    component empty: from an empty one there may be no way back.
+    component empty: from an empty one there may be no way back. When ``work()``, asked after each fit, is 1 or more,
+    the search ends with the best so far.
 
     Of the fits with the fewest empty components it is the one with the least sum of |nonzeros - target|; of several
     the one with the fewest nonzeros.
@@ -122,14 +142,14 @@ def bisect_alpha(fit: Fit, target: Any, alpha_max: Any, *, start: Any = None, ma
     for i, share in enumerate(BEGINNINGS):
         left = (max_fits - sum(each.fits for each in found)) // (len(BEGINNINGS) - i)
         if left > 0 or not found:
-            found.append(_search(fit, target, most, share, start, max(left, 1)))
-        if (found[-1].nonzeros == target).all():
+            found.append(_search(fit, target, most, share, start, max(left, 1), work))
+        if (found[-1].nonzeros == target).all() or work() >= 1:
             break
     best = min(found, key=lambda each: _rank(each.nonzeros, target))
     return best._replace(fits=sum(each.fits for each in found))
 
 
-def _search(fit: Fit, target: Array, most: Array, share: float, start: Any, max_fits: int) -> Found:
+def _search(fit: Fit, target: Array, most: Array, share: float, start: Any, max_fits: int, work: Work) -> Found:
     """Return the best fit on the way from this share of the largest weights."""
     alpha, low, high = share * most, np.zeros(len(target)), most
     step, side = np.full(len(target), STEP), np.zeros(len(target))
@@ -150,7 +170,7 @@ def _search(fit: Fit, target: Array, most: Array, share: float, start: Any, max_
         moved = np.minimum(alpha * np.exp(now * step), most)
         moved = np.where(moved > SMALLEST * most, moved, 0.0)
         narrow = step < NARROW
-        if not ((moved != alpha) & ~narrow).any():
+        if not ((moved != alpha) & ~narrow).any() or work() >= 1:
             break
         alpha = np.where(narrow, alpha, moved)
     assert best is not None  # noqa: S101 - one fit at least is made

@@ -14,7 +14,8 @@ step in many touch few rows of B alone (`princomp.solvers.regression_reduced`): 
 
 F has many local minima that differ by such rotations. With A'A = I it is a sum over components,
 F = sum_j b_j'S b_j - 2 a_j'S b_j + ridge |b_j|^2 + alpha_j |b_j|_1. So, before the Newton steps, a minimum has rivals:
-the half of the components that lower F least is rotated at random, and what that leads to is taken if it is lower.
+the half of the components that lower F least is rotated at random, and what that leads to is taken if it is lower. On
+small data there are several starts in place of rivals (`princomp.solvers.regression_starts`).
 """
 
 from collections.abc import Iterator
@@ -24,11 +25,12 @@ import numpy as np
 from princomp._typing import Array
 from princomp.certificates.regression import soft, stationarity, weights
 from princomp.result import State, Value, settled
-from princomp.solvers.regression_reduced import RANK, ReducedObjective
+from princomp.solvers.regression_reduced import RANK, SHRINK, ReducedObjective
+from princomp.solvers.regression_starts import best_rotation, pays
 from princomp.solvers.scatter import Part, Scatter
 
 # Five components of 80 x 40, 200 x 100 and 40 x 120, two weights, took 38 states: 36 to 41, to the same minima, with
-# one of PLAIN_STEPS, NEWTON_STEPS, EASE, MARGIN, MOST, WASTE, or of SLOW to HALVINGS in `regression_reduced`, changed:
+# one of PLAIN_STEPS, NEWTON_STEPS, EASE, MARGIN, MOST, WASTE, or of SLOW to SHORTEST in `regression_reduced`, changed:
 # shares to 0.3 or 1, the others by a factor of two to ten either way (GROWTH to 1 and 1.5).
 PLAIN_STEPS = 100  # proximal steps to a state, at the most
 NEWTON_STEPS = 8  # Newton steps to a state, at the most
@@ -36,6 +38,9 @@ EASE = 0.1  # what a state's Newton steps leave of the residual, at the least
 # Residuals above which steps, and the states themselves, may be made in single precision, which has some 6e-8: if ten
 # times smaller, the variance is the same to 1e-5 there; steps in single up to 2e-4 led once to another minimum.
 STEPS_IN_SINGLE, STATES_IN_SINGLE = 2e-5, 1e-3
+# Below so many features single precision saves nothing, and where S B has not full rank F goes up and down in it: of
+# squares known to 6e-8 the smallest roots, which F sums, are known to 2e-4 of the largest.
+SINGLE = 256
 MARGIN = 0.95  # rows are at hand whose gradient is at least this share of what makes them differ from zero
 MOST = 0.8  # from this share of all rows on, take them all
 WASTE = 1.2  # rows at hand may be this many times those wanted
@@ -44,6 +49,7 @@ LARGER = 1 + 1e-6  # the largest eigenvalue is known this well
 # the variance is the same to 1e-4; with 1e-2 there are 30 states afterwards, with 1e-5 11, in place of 23.
 SCREEN_TOL = 1e-3
 SCREEN_STEPS = 40
+ROTATED = 1e-4  # about the residual that `best_rotation` leaves: the first Newton steps end at a tenth of it
 RIVALS = 2  # none and one led to the same minima there, five to lower ones, in twice the time
 
 
@@ -84,21 +90,26 @@ def start(
     n_init: int = 1,
     rng: np.random.Generator,
     leading: tuple[Array, Array] | None = None,
+    turns: bool = True,
 ) -> dict[str, Array]:
-    """Return the value before the first step: A and B are the leading eigenvectors of S.
+    """Return the value before the first step: A and B are the leading eigenvectors of S, or where their turns led.
 
     With ``n_init`` above 1, as many starts less one, polar(S G) of Gaussian G, are tried too, each until its zeros
     have settled, and the lowest objective is continued.
 
-    ``leading`` are the k leading eigenpairs of S, if they are known. A value has "A", "B", "SA", "SB" (p, k); "rows",
-    where B may differ from zero; "settled", whether zeros have settled; "rivals", how many are still to be tried;
-    "largest" eigenvalue of S; "residual"; "iteration".
+    ``leading`` are the k leading eigenpairs of S, if they are known; with one start and no ``turns`` they are where it
+    begins. A value has "A", "B", "SA", "SB" (p, k); "rows", where B may differ from zero; "settled", whether zeros have
+    settled; "rivals", how many are still to be tried; "largest" eigenvalue of S; "residual"; "iteration".
     """
     values, V = scatter.leading(k, rng) if leading is None else leading
     largest = max(float(values[0]), 0.0)
     alike = alpha[0] > 0 and bool((alpha == alpha[0]).all())
     # Where p is many times n, and S is not made, rivals were seen to end in the same minimum.
     more = {"rivals": np.array(RIVALS if alike and k > 1 and scatter.fast_parts else 0)}
+    if turns and n_init == 1 and more["rivals"] and pays(scatter, k):
+        B = best_rotation(scatter, V, float(alpha[0]), ridge, safe_step(largest, ridge))
+        ended = {"settled": np.array(True), "residual": np.array(ROTATED)}
+        return begin_at(scatter, polar(scatter.apply(B), V), B, largest) | ended
     first = begin_at(scatter, V, V, largest)
     if n_init == 1:
         return first | more
@@ -131,14 +142,30 @@ def _screen(scatter: Scatter, value: Value, alpha: Array, ridge: float) -> State
     return settled(block(scatter, value, alpha=alpha, ridge=ridge), tol=SCREEN_TOL, max_iter=SCREEN_STEPS)
 
 
-def block(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> Iterator[State]:
+def turned(scatter: Scatter, value: Value, *, alpha: Array, ridge: float, seed: int) -> dict[str, Array]:
+    """Return the value to begin at where the half of the components that lower F least is rotated at random."""
+    A, B, SB = value["A"].copy(), value["B"], value["SB"]
+    on_fit, on_ridge = weights(ridge)
+    parts = on_fit * (B * SB).sum(axis=0) + on_ridge * (B * B).sum(axis=0) - 2 * (A * SB).sum(axis=0)
+    parts += alpha * np.abs(B).sum(axis=0)
+    worst = np.argsort(parts)[-max(2, (len(parts) + 1) // 2) :]
+    turn = np.linalg.qr(np.random.default_rng(seed).standard_normal((len(worst), len(worst))))[0]
+    A[:, worst] = A[:, worst] @ turn
+    B = B.copy()
+    B[:, worst] = A[:, worst]
+    return begin_at(scatter, A, B, float(value["largest"]))
+
+
+def block(scatter: Scatter, value: Value, *, alpha: Array, ridge: float, gamma: float = SHRINK) -> Iterator[State]:
     """Yield states of falling F, each with A = polar(S B); ``alpha`` (k,), ``ridge`` from 0 to infinity.
+
+    ``gamma`` is what a Newton step that leads too high is multiplied by.
 
     ``value`` is from `start` or `begin_at`, or of an earlier state; ``residual`` is that of
     `certificates.regression.stationarity`. ``iteration`` counts states: each stands for a few Newton steps, for many
     proximal ones, or for a rival that was tried.
     """
-    walk = _Walk(scatter, alpha, ridge, float(value["largest"]))
+    walk = _Walk(scatter, alpha, ridge, float(value["largest"]), gamma)
     while True:
         if int(value["rivals"]) and bool(value["settled"]):
             value = walk.rival(value)
@@ -151,10 +178,11 @@ def block(scatter: Scatter, value: Value, *, alpha: Array, ridge: float) -> Iter
 class _Walk:
     """The steps of `block`, with the rows and columns of S that the last one was made with."""
 
-    def __init__(self, scatter: Scatter, alpha: Array, ridge: float, largest: float) -> None:
-        self.scatter, self.alpha, self.ridge = scatter, alpha, ridge
+    def __init__(self, scatter: Scatter, alpha: Array, ridge: float, largest: float, gamma: float) -> None:
+        self.scatter, self.alpha, self.ridge, self.gamma = scatter, alpha, ridge, gamma
         self.on_fit, self.on_ridge = weights(ridge)
         self.size = safe_step(largest, ridge)
+        self.single = scatter.features >= SINGLE
         self._parts: dict[bool, tuple[Array, Part]] = {}
 
     def step(self, value: Value) -> Value:
@@ -168,9 +196,10 @@ class _Walk:
             columns = np.flatnonzero(new.any(axis=0))
             rows = _rows(rows, new, np.abs(ahead) >= MARGIN * self.size * self.alpha)
             here = np.ix_(rows, columns)
-            rough = self._part(rows, True)
+            rough = self._part(rows, self.single)
             part = rough if residual > STEPS_IN_SINGLE else self._part(rows, False)
-            reduced = ReducedObjective(part, rough, self.alpha[columns], self.on_fit, self.on_ridge, self.size)
+            terms = (self.alpha[columns], self.on_fit, self.on_ridge)
+            reduced = ReducedObjective(part, rough, *terms, self.size, self.gamma)
             point = reduced.at(new[here])
             if settled:
                 point = reduced.polish(point, NEWTON_STEPS, EASE * residual)
@@ -178,7 +207,7 @@ class _Walk:
                 steps = min(PLAIN_STEPS, 10 * 2 ** int(value["iteration"]))
                 point, settled = reduced.descend(point, steps)
             B[here] = point.B
-        roughly = residual > STATES_IN_SINGLE
+        roughly = self.single and residual > STATES_IN_SINGLE
         SB = self.scatter.combine(rows, B[rows].T, roughly=roughly).T if B.any() else np.zeros_like(B)
         A = polar(SB, value["A"])
         SA = self.scatter.apply(A, roughly=roughly)
@@ -188,14 +217,8 @@ class _Walk:
 
     def rival(self, value: Value) -> Value:
         """Return the better of where we are and of where a rotation of the worst half of the components leads."""
-        left, A, B, SB = int(value["rivals"]) - 1, value["A"].copy(), value["B"].copy(), value["SB"]
-        parts = self.on_fit * (B * SB).sum(axis=0) + self.on_ridge * (B * B).sum(axis=0) - 2 * (A * SB).sum(axis=0)
-        parts += self.alpha * np.abs(B).sum(axis=0)
-        worst = np.argsort(parts)[-max(2, (len(parts) + 1) // 2) :]
-        turn = np.linalg.qr(np.random.default_rng(left).standard_normal((len(worst), len(worst))))[0]
-        A[:, worst] = A[:, worst] @ turn
-        B[:, worst] = A[:, worst]
-        rival: Value = begin_at(self.scatter, A, B, float(value["largest"]))
+        left = int(value["rivals"]) - 1
+        rival: Value = turned(self.scatter, value, alpha=self.alpha, ridge=self.ridge, seed=left)
         for _ in range(SCREEN_STEPS):
             rival = self.step(rival)
             if bool(rival["settled"]):

@@ -24,7 +24,7 @@ GROWTH = 1.1  # and at the most this many times as long as the last one
 CONJUGATE_STEPS = 8  # products with the Hessian in one Newton step, at the most
 FORCING = 0.3  # what a Newton step leaves of the gradient, at the most
 FAR = 0.1  # share of |B| to go along a direction whose curvature is not positive
-HALVINGS = 8
+SHRINK, SHORTEST = 0.25, 4.0**-8  # a Newton step that leads too high is shortened, so far at the most
 DECREASE = 1e-4  # share of the expected decrease that a step must achieve
 OBJECTIVE_ROUNDING = 1e-14  # of F, relatively; a curvature below this share of the largest counts as none
 RANK = 1e-10  # singular values below this share of the largest count as zero
@@ -49,7 +49,8 @@ class ReducedObjective:
     """The objective, A eliminated, for some rows and columns of B, the others being zero.
 
     ``part`` gives products, ``rough`` those with the Hessian, whose last digits do not matter; tr(B'SB) has the weight
-    ``on_fit``, |B|^2 ``on_ridge``; ``step`` is the size of a proximal step.
+    ``on_fit``, |B|^2 ``on_ridge``; ``step`` is the size of a proximal step; a Newton step that leads too high is
+    multiplied by ``shrink``.
     """
 
     part: Part
@@ -58,6 +59,7 @@ class ReducedObjective:
     on_fit: float
     on_ridge: float
     step: float
+    shrink: float = SHRINK
 
     def at(self, B: Array) -> Point:
         """Evaluate at B."""
@@ -165,12 +167,12 @@ class ReducedObjective:
         direction = self._solve(here, gradient, sign != 0)
         slope = float(np.vdot(gradient, direction))
         size = 1.0
-        for _ in range(HALVINGS):
+        while size > SHORTEST:
             B = here.B + size * direction
             there = self.at(np.where(B * sign > 0, B, 0.0))  # who would change sign stops at zero
             if there.value <= here.value + DECREASE * size * slope + OBJECTIVE_ROUNDING * abs(here.value):
                 return there
-            size /= 4
+            size *= self.shrink
         return here
 
     def _solve(self, here: Point, gradient: Array, free: Array) -> Array:

@@ -4,7 +4,7 @@ And what ``nonzeros`` counts: features, or, where they enter in groups that do n
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -22,20 +22,23 @@ from princomp.solvers.nonzeros import loosest_alpha
 SHARE = 0.1  # of alpha_max, if nothing else is asked for
 # In the search for a number of nonzeros; a fit that starts from another costs a fifth.
 COLD_FITS, WARM_FITS = 30, 75
+LEAST = 20  # iterations that a fit of a search may make, however little of its budget is left
 
 
 def weigh_and_fit(
     problem: SparseProblem,
     alpha_max: float,
     user: float,
-    fit: Callable[[Array, Result | None], tuple[Array, Result]],
+    fit: Callable[..., tuple[Array, Result]],
     *,
     warm: bool,
+    budget: int,
 ) -> tuple[Array, Result]:
     """Return the weights in force, in the units of the problem, and the fit with them.
 
     ``alpha_max`` is in those units, ``user`` what the user's alpha is multiplied by to be; ``fit(alpha, before)``
-    returns (loadings, result), and, if it can be ``warm``, starts from an earlier result.
+    returns (loadings, result), and, if it can be ``warm``, starts from an earlier result; it takes limits of `run`,
+    too. A search for weights may make ``budget`` iterations, in all its fits together.
     """
     given = problem.parameters
     if given["nonzeros"] is None:
@@ -50,24 +53,53 @@ def weigh_and_fit(
             raise ValueError("With groups, nonzeros must be one number: all components have the same weight.")
         target = target[:1]
 
-    fits = 0
-
-    def count(alpha: Array, before: Result | None) -> tuple[Array, Result]:
-        nonlocal fits
-        fits += 1
-        alpha = np.broadcast_to(alpha, problem.k)
-        loadings, result = fit(alpha, before if warm else None)
-        if problem.tell.stopped:
-            raise StoppedError(alpha, result)
-        many = used(loadings, group)
-        return many.max(keepdims=True) if one else many, result
-
+    trials = _Trials(problem, fit, group, one, warm, budget)
     try:
-        found = loosest_alpha(count, target, alpha_max, max_fits=WARM_FITS if warm else COLD_FITS)
+        found = loosest_alpha(
+            trials, target, alpha_max, max_fits=WARM_FITS if warm else COLD_FITS, work=lambda: trials.spent / budget
+        )
+        alpha, many, result = found.alpha, found.nonzeros, found.start
+        if not result.status:  # a fit of a search is cut short, and says nothing of it: this one is not
+            many, ended = trials.fitted(alpha, result)
+            result = ended.after(result)
     except StoppedError as stopped:
-        return np.array(stopped.alpha), stopped_search(stopped.result, fits)
-    warn_if_missed(found.nonzeros, target, found.jumps)
-    return np.array(np.broadcast_to(found.alpha, problem.k)), found.start
+        return np.array(stopped.alpha), stopped_search(stopped.result, trials.fits)
+    warn_if_missed(many, target, found.jumps, trials.budget_used())
+    return np.array(np.broadcast_to(alpha, problem.k)), result
+
+
+@dataclass
+class _Trials:
+    """The fits of a search for weights."""
+
+    problem: SparseProblem
+    fit: Callable[..., tuple[Array, Result]]
+    group: Array | None  # of each feature
+    one: bool  # number for all components
+    warm: bool
+    budget: int
+    fits: int = 0
+    spent: int = 0  # iterations
+
+    def __call__(self, alpha: Array, before: Result | None) -> tuple[Array, Result]:
+        """Return the numbers of nonzeros with these weights, after what is left of the budget, and the fit."""
+        most = min(int(self.problem.parameters["max_iter"]), max(self.budget - self.spent, LEAST))
+        return self.fitted(alpha, before, max_iter=most, warns=False)
+
+    def fitted(self, alpha: Array, before: Result | None, **limits: Any) -> tuple[Array, Result]:
+        alpha = np.broadcast_to(alpha, self.problem.k)
+        loadings, result = self.fit(alpha, before if self.warm else None, **limits)
+        self.fits, self.spent = self.fits + 1, self.spent + result.n_iter
+        if self.problem.tell.stopped:
+            raise StoppedError(alpha, result)
+        many = used(loadings, self.group)
+        return many.max(keepdims=True) if self.one else many, result
+
+    def budget_used(self) -> str:
+        """Say so if the search has ended for that reason."""
+        if self.spent < self.budget:
+            return ""
+        return f" The search ended with its budget of {self.budget} iterations, after {self.fits} fits."
 
 
 class StoppedError(Exception):
@@ -84,8 +116,7 @@ def stopped_search(result: Result, fits: int) -> Result:
         f"Stopped by the callback in fit {fits} of the search for nonzeros, after {result.n_iter} iterations of it: "
         "the numbers of nonzeros need not be those asked for."
     )
-    if result.status.code != "stopped":  # else a warning was given
-        warn(sentence, ConvergenceWarning)
+    warn(sentence, ConvergenceWarning)
     return replace(result, status=Status("stopped", sentence))
 
 
@@ -104,7 +135,7 @@ def refuse_checkpoint(given: dict[str, Any]) -> None:
         raise ValueError("checkpoint is for one fit, and nonzeros makes many: give none, or the weight itself.")
 
 
-def warn_if_missed(nonzeros: Array, target: Array, jumps: Array) -> None:
+def warn_if_missed(nonzeros: Array, target: Array, jumps: Array, more: str = "") -> None:
     """Say so if the search has not led to the numbers asked for, and why."""
     if (nonzeros == target).all():
         return
@@ -116,7 +147,7 @@ def warn_if_missed(nonzeros: Array, target: Array, jumps: Array) -> None:
         )
     warn(
         f"No weights were found that leave {target.tolist()} nonzeros: the closest ones leave "
-        f"{nonzeros.tolist()}. {reason} Another formulation may come closer."
+        f"{nonzeros.tolist()}. {reason}{more} Another formulation may come closer."
     )
 
 

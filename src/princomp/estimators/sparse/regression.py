@@ -15,6 +15,8 @@ from princomp.solvers import amanpg, one_shot, regression
 from princomp.solvers.scatter import Data, of_array
 
 STEPS = 10  # of A-ManPG to a state
+# Iterations of a search for nonzeros, at the most. Searches that led to them took 34 to 75, those that did not 480.
+BUDGET = {"block": 300, "amanpg": 10_000, "one-shot": 10_000}
 RIDGE = 1e-6  # of the leading eigenvalue, if nothing else is asked for
 
 
@@ -37,19 +39,19 @@ def solve(problem: SparseProblem) -> SparseFound:
 
     fixed = solver == "one-shot"
 
-    def fit(alpha: Array, before: Result | None) -> tuple[Array, Result]:
+    def fit(alpha: Array, before: Result | None, **limits: Any) -> tuple[Array, Result]:
         if fixed:
             value = one_shot.start(S, problem.k, problem.rng)
         elif before is None:
-            many, rng = int(given["n_init"]), problem.rng
-            value = regression.start(S, problem.k, alpha=alpha, ridge=ridge, n_init=many, rng=rng, leading=leading)
+            how: dict[str, Any] = {"n_init": int(given["n_init"]), "rng": problem.rng, "leading": leading}
+            value = regression.start(S, problem.k, alpha=alpha, ridge=ridge, **how, turns=solver == "block")
         else:
             value = regression.begin_at(S, before.value["A"], before.value["B"], float(before.value["largest"]))
-        result = problem.drive(partial(SOLVERS[solver], S, alpha=alpha, ridge=ridge), value)
+        result = problem.drive(partial(SOLVERS[solver], S, alpha=alpha, ridge=ridge), value, **limits)
         return result.value["B"], result
 
     with single_blas_thread():  # many small products: threads would wait for each other most of the time
-        alpha, result = weigh_and_fit(problem, largest, square, fit, warm=not fixed)
+        alpha, result = weigh_and_fit(problem, largest, square, fit, warm=not fixed, budget=BUDGET[solver])
     A, B, as_given = result.value["A"], result.value["B"], problem.squares_as_given
     searched = given["nonzeros"] is not None and np.ndim(given["nonzeros"]) == 0  # for no component in particular
     if not alpha.any() and not fixed:
