@@ -61,7 +61,7 @@ def _search(fit: Callable[[Array, Value], Result], target: Array, p: int, tell: 
             bound, many, result = loosest_bound(count, int(wanted), 1.0, float(np.sqrt(wanted)))
         except StoppedError as stopped:
             begun = stopped.alpha
-            return np.append(begun, np.sqrt(target[len(begun) :])), stopped_search(stopped.result, fits)
+            return np.append(begun, np.sqrt(target[len(begun) :])), stopped_search(stopped.result, fits, tell)
         counted.append(many)
         bounds, value = np.append(bounds, bound), {**result.value, "iteration": np.array(0)}
     found = np.array(counted)
