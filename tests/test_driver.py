@@ -3,6 +3,8 @@
 import io
 import re
 import sys
+import time
+import warnings
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture, SparseCCA, 
 from princomp._compiled import loops, told
 from princomp.checkpoint import Checkpoint
 from princomp.progress import COMPILING
-from princomp.result import Certificate, Result, State, Status, measured, run
+from princomp.result import Certificate, Deadline, Result, State, Status, measured, run
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 40))
@@ -43,6 +45,46 @@ BEGIN = {"i": np.array(0)}
 
 
 # --- why it ended -------------------------------------------------------------------------------
+
+
+def test_a_run_ends_at_the_first_state_past_its_deadline_and_says_so():
+    late = Deadline(1e-9)
+    with pytest.warns(ConvergenceWarning, match="Ended by time_limit=1e-09 seconds, after an iteration"):
+        found = run(steps, BEGIN, tol=1e-3, max_iter=50, deadline=late)
+    assert (found.status.code, found.n_iter, bool(found.status)) == ("time limit", 1, False)
+    assert found.status.cut_short
+    assert late.over
+    assert not Deadline(None).over
+    assert run(steps, BEGIN, tol=1.0, max_iter=50, deadline=late).status.code == "converged"
+
+
+SEARCHES = {
+    "regression": lambda **how: SparsePCA(2, formulation="regression", nonzeros=5, random_state=0, **how).fit(X),
+    "dictionary": lambda **how: SparsePCA(2, formulation="dictionary", nonzeros=5, random_state=0, **how).fit(X),
+    "constrained": lambda **how: SparsePCA(2, formulation="constrained", nonzeros=5, random_state=0, **how).fit(X),
+    "bic": lambda **how: ProbabilisticPCA("bic", random_state=0, **how).fit(GAPS),
+    "ard": lambda **how: ProbabilisticPCA("ard", random_state=0, **how).fit(GAPS),
+    "held-out": lambda **how: ProbabilisticPCA("held-out", random_state=0, **how).fit(GAPS),
+    "starts": lambda **how: ProbabilisticPCAMixture(2, n_init=50, random_state=0, **how).fit(GAPS),
+}
+
+
+@pytest.mark.filterwarnings("ignore:n_components=")
+@pytest.mark.parametrize("fit", SEARCHES.values(), ids=SEARCHES)
+def test_a_time_limit_is_for_the_whole_search(fit):
+    begin = time.monotonic()
+    with pytest.warns(ConvergenceWarning, match="time_limit=0.001 seconds"):
+        model = fit(time_limit=1e-3, tol=1e-14)
+    assert time.monotonic() - begin < 5.0  # some of it to compile
+    assert model.result_.status.code == "time limit"
+    assert not model.certificate_.holds
+
+
+@pytest.mark.parametrize("fit", SEARCHES.values(), ids=SEARCHES)
+def test_a_time_limit_that_is_not_reached_changes_nothing(fit):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.testing.assert_array_equal(fit(time_limit=600.0).components_, fit().components_)
 
 
 def test_codes_tell_the_callback_from_a_solver_that_gets_no_further():

@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import re
+import time
 import tomllib
 import warnings
 from pathlib import Path
@@ -267,6 +268,25 @@ def test_P1_a_callback_may_stop_a_fit(name):
     assert seen
     assert model.result_.status.code in ("stopped", "converged")
     assert np.isfinite(model.transform(TABLE)).all()
+
+
+@pytest.mark.parametrize("name", ITERATE)
+def test_P1_every_method_that_iterates_stops_at_its_time_limit_and_says_so(name):
+    """At the next state, with the best answer so far; a fit that had converged by then has."""
+    method, begin = METHODS[name], time.monotonic()
+    never = {**method.tight, "tol": 0.0, "max_iter": 10**9}
+    with pytest.warns(ConvergenceWarning, match="time_limit=0.001 seconds"):
+        model = method.fit(TABLE, **never, time_limit=1e-3)
+    assert time.monotonic() - begin < 5.0  # some of it to compile
+    assert model.result_.status.code == "time limit"
+    assert not model.result_.status
+    assert np.isfinite(model.transform(TABLE)).all()
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), "1", True])
+def test_F11_a_time_limit_that_means_nothing(method, seconds):
+    with pytest.raises(ValueError, match="time_limit must be a number above 0"):
+        method.fit(TABLE, time_limit=seconds)
 
 
 @pytest.mark.parametrize("name", ITERATE)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from princomp._compiled import told
-from princomp.result import asks_to_stop
+from princomp.result import Deadline, asks_to_stop
 
 try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupport
@@ -29,16 +29,28 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-__all__ = ["HAS_CALLBACKS", "CallbackSupport", "share_line", "watch", "with_callbacks"]
+__all__ = ["HAS_CALLBACKS", "CallbackSupport", "Tell", "share_line", "watch", "with_callbacks"]
 
-Tell = Callable[[Any], bool]
 COMPILING = "compiling its loops, once on this computer (ahead of time: princomp warmup)"
+
+
+class Tell:
+    """Tells everyone who listens to a fit of its states; has the clock by which that fit is to end, too."""
+
+    def __init__(self, listeners: list[Callable[[Any], bool]], deadline: Deadline | None = None) -> None:
+        self.listeners, self.deadline = listeners, deadline or Deadline()
+
+    def __call__(self, state: Any) -> bool:
+        """Tell everyone, also after the first who asks to stop; return whether someone does."""
+        answers = [listener(state) for listener in self.listeners]
+        return any(answers)
 
 
 @contextmanager
 def watch(estimator: Any, X: Any) -> Iterator[Tell]:
     """Yield ``tell(state)``, which tells everyone who listens and returns True if someone asks to stop."""
-    listeners: list[Tell] = []
+    tell = Tell([], Deadline(estimator.time_limit))
+    listeners = tell.listeners
     context = None
     if HAS_CALLBACKS and (hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")):
         context = estimator._init_callback_context(max_subtasks=None)
@@ -49,18 +61,12 @@ def watch(estimator: Any, X: Any) -> Iterator[Tell]:
     with _progress_line(estimator) as line:
         if line is not None:
             listeners.append(line)
-        yield lambda state: _tell_all(listeners, state)
+        yield tell
     if context is not None:
         context.call_on_fit_task_end(estimator=estimator, X=X)
 
 
-def _tell_all(listeners: list[Tell], state: Any) -> bool:
-    """Tell everyone, also after the first who asks to stop."""
-    answers = [listener(state) for listener in listeners]
-    return any(answers)
-
-
-def _protocol(estimator: Any, context: Any, X: Any) -> Tell:
+def _protocol(estimator: Any, context: Any, X: Any) -> Callable[[Any], bool]:
     def tell(state: Any) -> bool:
         task = context.subcontext(task_name="iteration")
         task.call_on_fit_task_begin(estimator=estimator, X=X)
@@ -71,7 +77,7 @@ def _protocol(estimator: Any, context: Any, X: Any) -> Tell:
 
 
 @contextmanager
-def _progress_line(estimator: Any) -> Iterator[Tell | None]:
+def _progress_line(estimator: Any) -> Iterator[Callable[[Any], bool] | None]:
     """Yield a listener that draws one line on the terminal, or None: not verbose, or no terminal to draw on."""
     if not estimator.verbose or _quiet():
         yield None

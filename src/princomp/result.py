@@ -42,8 +42,13 @@ class Status:
     further. (In older model files "stopped" may be either.)
     """
 
-    code: Literal["exact", "converged", "iteration limit", "stopped", "no progress"]
+    code: Literal["exact", "converged", "iteration limit", "time limit", "stopped", "no progress"]
     sentence: str
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether someone, or the clock, ended the fit between two steps: what is left to do is not to be begun."""
+        return self.code in ("stopped", "time limit")
 
     def __bool__(self) -> bool:
         """Tell whether the fit ended as it should."""
@@ -243,6 +248,24 @@ class Result:
 Callback = Callable[[State], Any]
 
 
+class Deadline:
+    """A clock that runs from its making on, for a whole fit and all that this consists of; None never ends."""
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self.seconds = seconds
+        self._begin = time.monotonic()
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left, 0 at least."""
+        return np.inf if self.seconds is None else max(self._begin + self.seconds - time.monotonic(), 0.0)
+
+    @property
+    def over(self) -> bool:
+        """Whether time is up."""
+        return self.left <= 0
+
+
 def run(
     solver: Callable[[Value], Iterator[State]],
     start: Value,
@@ -255,6 +278,7 @@ def run(
     keep: tuple[str, ...] = (),
     scope: Literal["global", "local"] = "local",
     warns: bool = True,
+    deadline: Deadline | None = None,
 ) -> Result:
     """Step a solver until its residual is within ``tol``, or for ``max_iter`` iterations.
 
@@ -280,6 +304,8 @@ def run(
         What a small residual means, for the certificate.
     warns : bool
         Whether to warn of a run that ends early; whoever goes on from it has the last word.
+    deadline : Deadline, optional
+        When to end, after the state that is then made.
 
     Returns
     -------
@@ -306,6 +332,8 @@ def run(
                     f"Stopped by the callback after {state.iteration} iterations, with residual "
                     f"{state.residual:.1e}, above tol {tol:.0e}.",
                 )
+            if status is None and deadline is not None and deadline.over:
+                status = _time_limit(state, tol, deadline)
             if status is not None:
                 break
             store.save_now_and_then(state)
@@ -331,10 +359,10 @@ def run(
     return Result(state.value, state.objective, certificate, status, state.iteration, history)
 
 
-def settled(states: Iterator[State], *, tol: float, max_iter: int) -> State:
-    """Return the first state within ``tol``, or of so many iterations, or the last there is: for a beginning."""
+def settled(states: Iterator[State], *, tol: float, max_iter: int, deadline: Deadline | None = None) -> State:
+    """Return the first state within ``tol``, of so many iterations or past the deadline, or the last."""
     for state in states:
-        if state.residual <= tol or state.iteration >= max_iter:
+        if state.residual <= tol or state.iteration >= max_iter or (deadline is not None and deadline.over):
             break
     return state
 
@@ -382,9 +410,18 @@ def _iteration_limit(state: State, tol: float, max_iter: int) -> Status:
     )
 
 
+def _time_limit(state: State, tol: float, deadline: Deadline) -> Status:
+    steps = "an iteration" if state.iteration == 1 else f"{state.iteration} iterations"
+    return Status(
+        "time limit",
+        f"Ended by time_limit={deadline.seconds:g} seconds, after {steps}: residual {state.residual:.1e} is above tol "
+        f"{tol:.0e}. This is the best answer so far. Raise time_limit, or accept this accuracy with a larger tol.",
+    )
+
+
 def warn(status: Status, tol: float) -> None:
     """Warn that a fit did not end as it should; at ``tol`` 0 it should go on for as long as it may, and has."""
-    if tol == 0 and status.code != "stopped":
+    if tol == 0 and not status.cut_short:
         return
     from sklearn.exceptions import ConvergenceWarning
 

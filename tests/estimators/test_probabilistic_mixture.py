@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from princomp import PCA, ProbabilisticPCA, ProbabilisticPCAMixture
 from princomp.data import as_rows
 from princomp.datasets import make_height_weight
+from princomp.solvers import probabilistic_mixture
 
 
 def two_planes(n=300, p=6, missing=0.0, seed=0):
@@ -310,3 +311,36 @@ def test_a_cluster_of_equal_rows_keeps_as_much_noise_as_its_numbers_resolve(unit
         warnings.simplefilter("ignore")  # that it has collapsed
         noise = ProbabilisticPCAMixture(1, n_clusters=2, random_state=0).fit(rows).noise_variance_
     assert 1e-30 < noise.min() / unit**2 < 1e-24
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_steps_that_hide_scores_too_end_where_those_of_cells_alone_do(missing, monkeypatch):
+    X, _ = two_planes(missing=missing)
+    found = []
+    for alone in (True, False):
+        monkeypatch.setattr(probabilistic_mixture, "cells_alone", lambda *size, alone=alone: alone)
+        found.append(ProbabilisticPCAMixture(2, tol=1e-9, max_iter=5000, random_state=0).fit(X))
+    assert found[0].log_likelihood_ == pytest.approx(found[1].log_likelihood_, abs=1e-4)
+    np.testing.assert_allclose(found[0].means_, found[1].means_, atol=1e-3)
+
+
+@pytest.mark.parametrize("d", [1, 2, 4, 5])
+def test_distances_from_planes_are_those_of_their_projections(d):
+    """Whether a plane is held by its directions or by all others."""
+    rng = np.random.default_rng(0)
+    rows, points, axes = rng.normal(size=(30, 6)), rng.normal(size=(3, 6)), rng.normal(size=(3, 6, d))
+    planes = probabilistic_mixture.Planes.along(points, axes, d)
+    left = planes.left(rows, (rows**2).sum(axis=1))
+    for c in range(3):
+        Q, _ = np.linalg.qr(axes[c])
+        away = rows - points[c]
+        np.testing.assert_allclose(left[:, c], ((away - away @ Q @ Q.T) ** 2).sum(axis=1), atol=1e-10)
+
+
+def test_as_many_components_as_features_less_one_are_no_worse_than_full_covariances():
+    from sklearn.mixture import GaussianMixture
+
+    rng = np.random.default_rng(1)
+    X = np.vstack([rng.normal(size=(200, 5)) @ rng.normal(size=(5, 5)) + 3 * rng.normal(size=5) for _ in range(4)])
+    ours = ProbabilisticPCAMixture(4, n_clusters=4, random_state=0).fit(X).score(X)
+    assert ours > GaussianMixture(4, n_init=5, random_state=0).fit(X).score(X) - 1e-3

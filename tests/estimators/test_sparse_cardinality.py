@@ -617,7 +617,7 @@ def test_errors_say_what_to_do(wine):
         ({"exclude": ["ash"]}, "exclude names the feature 'ash'.*features have no names here"),
         ({"time_limit": 0, "certify": True}, "time_limit must be a number above 0"),
         ({"node_limit": 0, "certify": True}, "node_limit must be an integer of at least 1"),
-        ({"time_limit": 1.0}, "node_limit and time_limit are for certify=True"),
+        ({"node_limit": 1}, "node_limit is for certify=True"),
         ({"groups": [[0, 1], [1, 2]]}, "counts disjoint groups"),
         ({"groups": [[0, 13]]}, "features from 0 to 12"),
         ({"groups": [[0, 1]], "nonzeros": 13}, "from 1 to 12"),

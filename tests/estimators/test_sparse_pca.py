@@ -488,7 +488,7 @@ def test_command_line(tmp_path):
     [
         (("--alpha", "20", "--nonzeros", "3"), "Error: Give alpha or nonzeros, not both"),
         (("--certify", "--formulation", "dictionary"), 'Error: certify is for formulation="cardinality"'),
-        (("--time-limit", "3"), "Error: node_limit and time_limit are for certify=True"),
+        (("--node-limit", "3"), "Error: node_limit is for certify=True"),
     ],
 )
 def test_options_that_clash_are_no_fault_of_the_file(options, message, tmp_path):

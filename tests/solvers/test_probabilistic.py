@@ -20,6 +20,7 @@ from princomp.solvers import (
     probabilistic_choice,
     probabilistic_curvature,
     probabilistic_em,
+    probabilistic_moments,
     probabilistic_starts,
 )
 from princomp.solvers.probabilistic_curvature import Curvature
@@ -641,3 +642,68 @@ def test_of_a_likelihood_without_a_bound_a_start_in_which_noise_is_left_is_kept(
         }
         found = probabilistic_starts._kept(value, data, 1e-6, bounded)
         assert bool(found) == ((second is collapsed) == bounded)
+
+
+# --- steps that hide missing cells alone ------------------------------------------------------------------
+
+
+def tile_and_model(missing):
+    X = low_rank(60, 7, 2, missing=missing, seed=3)
+    X[5] = np.nan  # a row without any cell
+    return X - np.nanmean(X, axis=0), random_model(7, 2, seed=4)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.05, 0.5])
+def test_filled_rows_are_the_posterior_s(missing):
+    block, model = tile_and_model(missing)
+    tile = probabilistic_moments.Tile.of(block)
+    found = probabilistic_moments.fill(tile, model.shift, *probabilistic_moments.root_of_precision(model))
+    expected = probabilistic.posterior(block - model.shift, model.W, model.noise)
+    np.testing.assert_allclose(found.log_likelihood, expected.log_likelihood, rtol=1e-10, atol=1e-10)
+    mean, variance = probabilistic.predict(block - model.shift, model.W, model.noise)
+    filled = expected.in_order(found.rows)
+    np.testing.assert_allclose(filled, np.where(np.isnan(block), mean, block - model.shift), atol=1e-10)
+    sums = probabilistic_moments.moments(tile, found, np.ones(len(block)))
+    own = np.where(np.isnan(block), variance, 0.0).sum(axis=0)
+    np.testing.assert_allclose(np.diag(sums.second), (filled**2).sum(axis=0) + own, rtol=1e-10)
+
+
+def test_of_complete_rows_one_step_is_the_closed_form():
+    X = low_rank(80, 9, 3, missing=0.0)
+    data = data_of(X)
+    first, second = itertools.islice(probabilistic_moments.em(data, random_model(9, 3)), 2)
+    values, _ = np.linalg.eigh(np.cov(X.T, bias=True))
+    noise = values[:-3].mean()
+    assert float(second.value["noise"]) == pytest.approx(noise, rel=1e-9)
+    assert second.objective > first.objective
+
+
+def test_steps_that_hide_cells_alone_never_lower_the_likelihood_and_end_where_others_do():
+    data = data_of(low_rank(150, 12, 3, missing=0.2, seed=1))
+    begin = probabilistic_em.begin(data, 3, np.random.default_rng(0))
+    mine = list(itertools.islice(probabilistic_moments.em(data, begin), 200))
+    assert np.diff([state.objective for state in mine]).min() > -1e-8
+    other = settled(probabilistic_em.em(data, probabilistic_em.start(begin)), tol=1e-10, max_iter=500)
+    assert mine[-1].objective == pytest.approx(other.objective, abs=1e-5)
+
+
+@pytest.mark.parametrize(("k", "missing"), [(2, 0.1), (5, 0.2), (9, 0.1)])
+def test_the_path_of_bic_ends_no_lower_than_numbers_tried_apart(k, missing):
+    """Each number of components from a start of its own, to the tolerance: what the path spares."""
+    data, limits = data_of(low_rank(250, 14, k, missing=missing, seed=k)), {"tol": 1e-6, "max_iter": 2000}
+
+    def alone(k):
+        begin = probabilistic_em.start(probabilistic_em.begin(data, k, np.random.default_rng(0)))
+        return probabilistic_choice.information(data, settled(probabilistic_em.em(data, begin), **limits))
+
+    expected, values = probabilistic_choice.climb(alone, 13)
+    chosen, model = probabilistic_choice.most_informative(data, 13, np.random.default_rng(0), **limits)
+    assert chosen == expected == k
+    assert model.W.shape == (14, chosen)
+    assert data.sums(model).log_likelihood > probabilistic_em_likelihood(values[k - 1], data, model) - 0.1
+
+
+def probabilistic_em_likelihood(criterion, data, model):
+    """The log-likelihood that a criterion was made of."""
+    charged = probabilistic_choice.bic(0.0, model.W.shape[1], len(model.W), data.count)
+    return criterion - charged + probabilistic_choice.sharpness(model)

@@ -197,6 +197,12 @@ CENTER = click.Option(
 )
 TOL = click.Option(["--tol"], type=click.FloatRange(min=0), help="Bound on the residual of the certificate.")
 MAX_ITER = click.Option(["--max-iter"], type=click.IntRange(min=1), help="Bound on iterations.")
+TIME_LIMIT = click.Option(
+    ["--time-limit"],
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="End the fit after so long, with the best answer so far.",
+)
 IMAGE_SHAPE = click.Option(
     ["--image-shape"],
     type=ImageShape(),

@@ -22,7 +22,7 @@ from princomp.checkpoint import Checkpoint
 from princomp.data import Centered, Rows, as_rows, statistics
 from princomp.data.frames import is_frame
 from princomp.data.signature import Signature
-from princomp.estimators.checks import check_count, check_values
+from princomp.estimators.checks import check_count, check_time_limit, check_values
 from princomp.estimators.covariance import Covariance, open_covariance
 from princomp.estimators.description import Described
 from princomp.progress import CallbackSupport, Tell, watch, with_callbacks
@@ -52,6 +52,7 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         verbose: int,
         callback: Callable[[State], Any] | None,
         checkpoint: str | PathLike[str] | None,
+        time_limit: float | None = None,
     ) -> None:
         self.tol = tol
         self.max_iter = max_iter
@@ -59,6 +60,7 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         self.verbose = verbose
         self.callback = callback
         self.checkpoint = checkpoint
+        self.time_limit = time_limit
 
     # Fitting
 
@@ -97,7 +99,8 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
     def _drive(self, tell: Tell, *data: Rows, weight: Array | None = None) -> Callable[..., Result]:
         """Return `run` for a fit of these data: within its limits, watched, its state kept in the checkpoint."""
         checkpoint = self._checkpoint(*data, weight=weight)
-        return partial(run, tol=self.tol, max_iter=self.max_iter, callback=tell, checkpoint=checkpoint)
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "deadline": tell.deadline}
+        return partial(run, **limits, callback=tell, checkpoint=checkpoint)
 
     def _checkpoint(self, *data: Rows, weight: Array | None) -> Checkpoint:
         """Return the checkpoint of a fit of these data: it knows class, version, parameters, and every cell."""
@@ -106,7 +109,13 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         if not data:
             raise ValueError("checkpoint is for fit, not for fit_covariance.")
         parameters = self.get_params()
-        for name in ("callback", "checkpoint", "verbose", "max_iter"):  # these do not change the course of a fit
+        for name in (
+            "callback",
+            "checkpoint",
+            "verbose",
+            "max_iter",
+            "time_limit",
+        ):  # these do not change the course of a fit
             parameters.pop(name)
         if not isinstance(parameters["random_state"], Integral | None):
             parameters.pop("random_state")  # an object prints its address
@@ -123,9 +132,10 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         return np.random.default_rng(check_random_state(seed).randint(2**31 - 1))
 
     def _check_limits(self) -> None:
-        """Complain about a tol or max_iter that means nothing."""
+        """Complain about a tol, max_iter or time_limit that means nothing."""
         if not (isinstance(self.tol, Real) and 0 <= self.tol < math.inf):
             raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
+        check_time_limit(self.time_limit)
         check_count("max_iter", self.max_iter)
 
     def _keep_result(self, result: Result) -> None:

@@ -24,6 +24,12 @@ def check_count(name: str, value: Any, most: int | None = None, *, least: int = 
         raise ValueError(f"{name} must be an integer {bounds}{', or None;' if or_none else ','} got {value!r}.")
 
 
+def check_time_limit(seconds: Any) -> None:
+    """Complain about a ``time_limit`` that is no number of seconds above 0, nor None."""
+    if seconds is not None and not (isinstance(seconds, Real) and not isinstance(seconds, bool) and float(seconds) > 0):
+        raise ValueError(f"time_limit must be a number above 0, of seconds, or None; got {seconds!r}.")
+
+
 def check_choice(name: str, value: Any, words: Sequence[str]) -> None:
     """Complain about a parameter that is none of a few words."""
     if not (isinstance(value, str) and value in words):

@@ -144,6 +144,7 @@ def go_on(rows: Rows, asked: Question, before: Result | None, tell: Tell, rng: n
         value,
         tol=0.0,
         max_iter=1,
+        deadline=tell.deadline,
         callback=partial(_tell, tell, begin, asked.max_seconds),
         warns=False,
     )
@@ -250,7 +251,7 @@ def concluded(rows: Rows, asked: Question, task: Task, result: Result, most: int
     details = {"objective": objective} | ({} if gap is None else {"coding gap": gap})
     certificate = replace(result.certificate, residual=slope, details=details)
     status = _status(result.status, asked, slope, certificate.holds, most, late=late)
-    if asked.method == "batch" and not status and not late:
+    if (asked.method == "batch" or status.code == "time limit") and not status and not late:
         warn(status, asked.tol)
     value = {name: array for name, array in result.value.items() if name in KEPT or name.startswith(KEPT_TOO)}
     result = replace(result, value=value, objective=objective, certificate=certificate, status=status)
@@ -259,7 +260,7 @@ def concluded(rows: Rows, asked: Question, task: Task, result: Result, most: int
 
 def _status(before: Status, asked: Question, slope: float, holds: bool, most: int, *, late: bool) -> Status:
     size = f"the relative projected gradient of the atoms is {slope:.1e}"
-    if holds and before.code != "stopped":
+    if holds and not before.cut_short:
         return Status("converged", f"Converged: {size}, within tol {asked.tol:.0e}.")
     if late:
         return Status("stopped", f"Ended after max_seconds={asked.max_seconds:g}, as asked: {size}.")

@@ -17,7 +17,7 @@ from princomp.coders.base import Coder
 from princomp.coders.choice import as_coder
 from princomp.data import Rows, as_rows
 from princomp.estimators.base import Estimator
-from princomp.estimators.checks import check_choice, check_count, count_components
+from princomp.estimators.checks import check_choice, check_count, check_time_limit, count_components
 from princomp.estimators.description import Description, Scores
 from princomp.estimators.dictionary_description import describe_dictionary, scores_of_codes, squares_left
 from princomp.estimators.dictionary_fit import Learnt, Question, coded_rows, go_on, learn, mean_objective
@@ -104,6 +104,9 @@ class DictionaryLearning(Estimator):
         Seed of the start and of mini-batches.
     verbose, callback, checkpoint
         As in `PCA`.
+    time_limit : float, optional
+        Seconds for the whole fit. Then it ends at its next state with the best answer so far, a warning, and
+        ``result_.status`` to say so.
 
     Attributes
     ----------
@@ -181,6 +184,7 @@ class DictionaryLearning(Estimator):
         verbose: int = 0,
         callback: Callable[[State], Any] | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        time_limit: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.method = method
@@ -205,7 +209,7 @@ class DictionaryLearning(Estimator):
         self.transform_nonzeros = transform_nonzeros
         self.transform_error = transform_error
         self.sparse_output = sparse_output
-        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)  # type: ignore[arg-type]
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint, time_limit)  # type: ignore[arg-type]
 
     # Fitting
 
@@ -356,6 +360,7 @@ class DictionaryLearning(Estimator):
         check_number("forgetting", self.forgetting, most=1.0, or_none=True)
         check_number("max_seconds", self.max_seconds, or_none=True)
         check_number("tol", self.tol)
+        check_time_limit(self.time_limit)
         check_count("max_iter", self.max_iter, or_none=True)
 
     def _given_atoms(self, p: int) -> Array:

@@ -125,6 +125,9 @@ class KernelPCA(Estimator):
         Called with each state of an iteration; a true answer stops it.
     checkpoint : path, optional
         Where the state of an unfinished fit is kept.
+    time_limit : float, optional
+        Seconds for the whole fit. Then it ends at its next state with the best answer so far, a warning, and
+        ``result_.status`` to say so. A kernel matrix that is decomposed as a whole is so to its end.
 
     Attributes
     ----------
@@ -215,6 +218,7 @@ class KernelPCA(Estimator):
         verbose: int = 0,
         callback: Callable[[State], Any] | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        time_limit: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -228,7 +232,7 @@ class KernelPCA(Estimator):
         self.landmarks = landmarks
         self.preimage = preimage
         self.noise = noise
-        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint, time_limit)
 
     # Fitting
 

@@ -63,6 +63,9 @@ class PCA(Density, FromCovariance, Projection):
         Called with each `State` of "krylov" and "optimize"; returning True stops the fit.
     checkpoint : path, optional
         Where "krylov" and "optimize" keep the state of an unfinished fit; the same fit, run again, goes on from it.
+    time_limit : float, optional
+        Seconds for the whole fit. Then it ends at its next state with the best answer so far, a warning, and
+        ``result_.status`` to say so. "eigh" and "svd" make no states: they end when they are done.
 
     Attributes
     ----------
@@ -133,6 +136,7 @@ class PCA(Density, FromCovariance, Projection):
         verbose: int = 0,
         callback: Callable[[State], Any] | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        time_limit: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.solver = solver
@@ -141,7 +145,7 @@ class PCA(Density, FromCovariance, Projection):
         self.whiten = whiten
         self.loss = loss
         self.penalty = penalty
-        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint, time_limit)
 
     # Fitting
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from princomp import certificates
 from princomp._typing import Array
+from princomp._warn import warn
 from princomp.data import Rows, budget, statistics
 from princomp.data.signature import require_unchanged
 from princomp.data.wrapped import scaled
@@ -19,9 +20,9 @@ from princomp.estimators.probabilistic_maximum import maximum
 from princomp.estimators.probabilistic_together import never_together
 from princomp.estimators.spectrum import Spectrum, minka_count
 from princomp.estimators.standardise import SAFE_TOTAL, as_given, check_scale, safe_unit
-from princomp.result import History, Result, State, Status
+from princomp.result import Deadline, History, Result, State, Status
 from princomp.solvers import eigh, probabilistic, probabilistic_choice, probabilistic_em, probabilistic_starts
-from princomp.solvers.probabilistic_em import LEAST_NOISE, Data, Hidden
+from princomp.solvers.probabilistic_em import LEAST_NOISE, Data, Hidden, Model
 from princomp.solvers.signs import signs
 
 CHOICES = ("ard", "bic", "evidence", "held-out")
@@ -60,6 +61,7 @@ class ModelProblem:
     rng: np.random.Generator
     n_init: int | None  # starts; None: chosen by the number of cells
     drive: Callable[..., Result]  # `run`, with the user's callback and checkpoint
+    deadline: Deadline  # of the whole fit
     names: Any = None
 
 
@@ -97,13 +99,18 @@ def _fit(problem: ModelProblem) -> ModelFound:
         data = observed(problem.rows, problem.weight, problem.names)
         most = asked.most if asked.choice is None else probabilistic_choice.most_to_judge(data, asked.most)
         bound = most if most < asked.most else None
-        k = _chosen_by_em(problem, data, most)
+        k, near = _chosen_by_em(problem, data, most)
+        if asked.choice is not None and problem.deadline.over:
+            warn(
+                f"n_components={asked.choice!r} was ended by time_limit={problem.deadline.seconds:g} seconds: {k} is "
+                "the best number of those that it came to. Raise time_limit, or lower max_components."
+            )
         if missing and asked.up_to_rank:
             # A row that misses cells has a dimension of its own, with them at the mean; and one is left for the noise.
             k = min(k, probabilistic_em.filled_rank(data, problem.rng) - 1)
         problem = replace(problem, asked=Asked(max(k, 1)))
         if missing or method == "em":
-            found = _by_em(problem, data)
+            found = _by_em(problem, data, near if k == problem.asked.k else None)
             check_unchanged(data, problem.names)
             return found._replace(chosen=k, most=bound)
     return _closed_form(problem)
@@ -313,20 +320,20 @@ def check_variance(total: float, in_units: float, dtype: Any) -> None:
         raise ValueError(f"The variance of X is too small for {dtype}. Multiply X by a constant first{other}.")
 
 
-def _chosen_by_em(problem: ModelProblem, data: Data, most: int) -> int:
-    """Return how many components to fit."""
+def _chosen_by_em(problem: ModelProblem, data: Data, most: int) -> tuple[int, Model | None]:
+    """Return how many components to fit, and a model of so many that is near the best, if one is known."""
     limits: dict[str, Any] = {"tol": max(problem.tol, CHOICE_TOL), "max_iter": problem.max_iter}
+    limits["deadline"] = problem.deadline
     choice = problem.asked.choice
     if choice == "ard":
-        return int(probabilistic_choice.relevant(data, most, problem.rng, **limits).W.shape[1])
+        return int(probabilistic_choice.relevant(data, most, problem.rng, **limits).W.shape[1]), None
     if choice == "bic":
-        criterion = partial(probabilistic_choice.information, data, rng=problem.rng, **limits)
-        return probabilistic_choice.climb(criterion, most)[0]
+        return probabilistic_choice.most_informative(data, most, problem.rng, **limits)
     if choice == "held-out":
         part = replace(data, hidden=Hidden(int(problem.rng.integers(2**31)), HELD_OUT))
         score = partial(probabilistic_choice.held_out, part, rng=problem.rng, **limits)
-        return probabilistic_choice.climb(score, most)[0]
-    return problem.asked.k
+        return probabilistic_choice.climb(score, most, problem.deadline)[0], None
+    return problem.asked.k, None
 
 
 def _starts(problem: ModelProblem, data: Data) -> int:
@@ -351,11 +358,13 @@ def of_data(result: Result, logarithms: float) -> Result:
     )
 
 
-def _by_em(problem: ModelProblem, data: Data) -> ModelFound:
+def _by_em(problem: ModelProblem, data: Data, near: Model | None) -> ModelFound:
     p, k = problem.rows.shape[1], problem.asked.k
     # Sums for each pair of components and each feature, in a few copies.
     budget.require(16.0 * p * k * (k + 1), f"EM with {p} features and {k} components", "Take fewer components.")
     begins = probabilistic_starts.models(data, k, _starts(problem, data), problem.rng)
+    if near is not None:
+        begins[0] = near
     total = total_variance(data)
     # Where components pass through all cells of any data, a model without noise says nothing.
     bounded = len(begins) == 1 or probabilistic_choice.freedom(data.rows_by_cells(), k) > 0

@@ -48,8 +48,9 @@ class ProbabilisticPCAMixture(CellDensity):
     n_clusters : int, default 2
         Number of clusters.
     n_init : int, default 5
-        Starts, by turns of clusters around points (k-means) and around subspaces, which finds clusters that cross. The
-        one that leads highest in a few steps is kept.
+        Starts, by turns of clusters around points (k-means) and around subspaces, which finds clusters that cross (of
+        more than half of the dimensions every fourth). All make a few steps, the better half some more, and the best
+        one goes on to the end.
     tol : float, default 1e-6
         Bound on the estimated gain of the log-likelihood that is left, for each observed cell.
     max_iter : int, default 1000
@@ -58,6 +59,9 @@ class ProbabilisticPCAMixture(CellDensity):
         Seed of the starts and of `sample`.
     verbose, callback, checkpoint
         As in `PCA`.
+    time_limit : float, optional
+        Seconds for the whole fit. Then it ends at its next state with the best answer so far, a warning, and
+        ``result_.status`` to say so.
 
     Attributes
     ----------
@@ -126,11 +130,12 @@ class ProbabilisticPCAMixture(CellDensity):
         verbose: int = 0,
         callback: Callable[[State], Any] | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        time_limit: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_clusters = n_clusters
         self.n_init = n_init
-        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint, time_limit)
 
     # Fitting
 
@@ -149,7 +154,7 @@ class ProbabilisticPCAMixture(CellDensity):
         how: dict[str, Any] = {"weight": weight, "limits": limits}
         solver = partial(probabilistic_mixture.em, data.around(), **how)
         starts = self._starts(data.around(), weight, limits.floor)
-        begin = probabilistic_mixture.best_of(data.around(), starts, **how)
+        begin = probabilistic_mixture.best_of(data.around(), starts, **how, tol=self.tol, deadline=tell.deadline)
         result = self._drive(tell, rows, weight=weight)(solver, begin)
         apart = None if data.complete else never_together(data, self._names)
         if apart is not None:
@@ -203,7 +208,7 @@ class ProbabilisticPCAMixture(CellDensity):
         share, W, means, noise = (result.value[name] for name in ("share", "W", "mean", "noise"))
         if result.status:
             model = Mixture(share, W * unit, (means - about) * unit, noise * unit * unit)
-            expect = partial(probabilistic_mixture.expect, data.around(), weight=data.weight)
+            expect = partial(probabilistic_mixture.expect, data.around(), weight=data.weight, limits=limits)
             maximise = partial(probabilistic_mixture.maximise_all, limits=limits)
             gain = step_gain(expect, maximise, model, cells=limits.cells)
             return measured(result, gain, {"meaning": MEASURED, "estimated gain": result.certificate.residual})

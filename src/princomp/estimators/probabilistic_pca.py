@@ -85,6 +85,9 @@ class ProbabilisticPCA(CellDensity, FromCovariance, Components):
         Seed of the starts, of "held-out" and of `sample`.
     verbose, callback, checkpoint
         As in `PCA`, for "em".
+    time_limit : float, optional
+        Seconds for the whole fit. Then it ends at its next state with the best answer so far, a warning, and
+        ``result_.status`` to say so. "closed-form" makes no states: it ends when it is done.
 
     Attributes
     ----------
@@ -162,6 +165,7 @@ class ProbabilisticPCA(CellDensity, FromCovariance, Components):
         verbose: int = 0,
         callback: Callable[[State], Any] | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        time_limit: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.method = method
@@ -169,7 +173,7 @@ class ProbabilisticPCA(CellDensity, FromCovariance, Components):
         self.scale = scale
         self.rotation = rotation
         self.n_init = n_init
-        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint, time_limit)
 
     # Fitting
 
@@ -189,6 +193,7 @@ class ProbabilisticPCA(CellDensity, FromCovariance, Components):
             n_init=self.n_init,
             drive=self._drive(tell, rows, weight=weight),
             names=self._names,
+            deadline=tell.deadline,
         )
         rows_with_weight = rows.shape[0] if weight is None else int(np.count_nonzero(weight))
         self._keep(fit(problem), rows.dtype, asked, rows_with_weight)

@@ -64,6 +64,9 @@ class RankOneDictionary(Estimator):
         Seed of the starts.
     verbose, callback, checkpoint
         As in `PCA`.
+    time_limit : float, optional
+        Seconds for the whole fit. Then it ends at its next state with the best answer so far, a warning, and
+        ``result_.status`` to say so.
 
     Attributes
     ----------
@@ -130,6 +133,7 @@ class RankOneDictionary(Estimator):
         verbose: int = 0,
         callback: Callable[[State], Any] | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        time_limit: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.nonzeros = nonzeros
@@ -139,7 +143,7 @@ class RankOneDictionary(Estimator):
         self.center = center
         self.scale = scale
         self.warm_start = warm_start
-        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint, time_limit)
 
     # Fitting
 

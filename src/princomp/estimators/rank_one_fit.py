@@ -178,7 +178,7 @@ def concluded(
 def _status(before: Status, asked: Pairs, residuals: Array, holds: bool, sweeps: int) -> Status:
     most = float(residuals.max())
     size = f"no pair would move by more than {most:.1e}"
-    if before.code == "stopped":
+    if before.cut_short:
         return before
     if holds:
         return Status("converged", f"Converged: {size}, within tol {asked.tol:.0e}.")

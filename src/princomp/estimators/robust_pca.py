@@ -116,6 +116,9 @@ class RobustPCA(Projection):
         Seed of directions and starts.
     verbose, callback, checkpoint
         As in `PCA`.
+    time_limit : float, optional
+        Seconds for the whole fit. Then it ends at its next state with the best answer so far, a warning, and
+        ``result_.status`` to say so.
 
     Attributes
     ----------
@@ -209,6 +212,7 @@ class RobustPCA(Projection):
         verbose: int = 0,
         callback: Callable[[State], Any] | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        time_limit: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.method = method
@@ -218,7 +222,7 @@ class RobustPCA(Projection):
         self.scale = scale
         self.scores = scores
         self.batch_size = batch_size
-        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint, time_limit)
 
     # Fitting
 

@@ -53,6 +53,9 @@ class SparseCCA(Estimator):
         As in `PCA`.
     random_state : None
         Not used: the fit is deterministic.
+    time_limit : float, optional
+        Seconds for the whole fit. Then it ends at its next state with the best answer so far, a warning, and
+        ``result_.status`` to say so.
 
     Attributes
     ----------
@@ -115,12 +118,13 @@ class SparseCCA(Estimator):
         verbose: int = 0,
         callback: Callable[[State], Any] | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        time_limit: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.alpha_x = alpha_x
         self.alpha_y = alpha_y
         self.scale = scale
-        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint, time_limit)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the canonical vectors.

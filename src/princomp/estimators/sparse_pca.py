@@ -77,9 +77,13 @@ class SparsePCA(FromCovariance, Projection):
     certify : bool, default False
         For "cardinality": prove by branch and bound how good each component is, given those before it, and replace it
         if a better one turns up. Without it there is a bound too, a cheap one.
-    node_limit, time_limit : int and float, optional
-        For ``certify``: subproblems, and seconds, for the proof of each component. Cut off, it still is a proof, of a
-        larger gap. A node limit gives the same answer on every computer.
+    node_limit : int, optional
+        For ``certify``: subproblems for the proof of each component. Cut off, it still is a proof, of a larger gap. A
+        node limit gives the same answer on every computer; ``time_limit`` does not.
+    time_limit : float, optional
+        Seconds for the whole fit. Then it ends at its next state with the best answer so far, a warning, and
+        ``result_.status`` to say so. With ``certify`` it ends the proofs, each of which has an equal share of what is
+        left, and not the search before them.
     include, exclude : list of int or str, optional
         For "cardinality": features, by number or name, that are forced into the features of each component (they
         count, and their loadings may still be 0), and that none may use.
@@ -209,7 +213,6 @@ class SparsePCA(FromCovariance, Projection):
         self.retain = retain
         self.certify = certify
         self.node_limit = node_limit
-        self.time_limit = time_limit
         self.include = include
         self.exclude = exclude
         self.ridge = ridge
@@ -224,7 +227,7 @@ class SparsePCA(FromCovariance, Projection):
         self.scores = scores
         self.center = center
         self.scale = scale
-        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint)
+        super().__init__(tol, max_iter, random_state, verbose, callback, checkpoint, time_limit)
 
     # Fitting
 
@@ -310,8 +313,6 @@ class SparsePCA(FromCovariance, Projection):
         self._check_limits()
         self._check_kinds()
         check_count("node_limit", self.node_limit, or_none=True)
-        if not (self.time_limit is None or (isinstance(self.time_limit, Real) and self.time_limit > 0)):
-            raise ValueError(f"time_limit must be a number above 0, or None; got {self.time_limit!r}.")
         parameters = self._parameters()
         wrong = clash(parameters)
         if wrong is not None:

@@ -8,7 +8,7 @@ import click
 
 from princomp._text import listed
 from princomp.cli.methods import Method, columns_option
-from princomp.cli.options import MAX_ITER, TOL
+from princomp.cli.options import MAX_ITER, TIME_LIMIT, TOL
 
 
 def sides(rows: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -42,6 +42,7 @@ METHOD = Method(
         click.Option(["--alpha-y"], type=click.FloatRange(min=0), help="Weight of the penalty on the other side."),
         TOL,
         MAX_ITER,
+        TIME_LIMIT,
     ),
     components=1,
     reading=(columns_option("--other", "For cca: column of the other side, or a pattern such as 'gene_*'"),),

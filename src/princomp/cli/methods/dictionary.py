@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from princomp.cli.methods import Method
-from princomp.cli.options import IMAGE_SHAPE, MAX_ITER, TOL, as_images
+from princomp.cli.options import IMAGE_SHAPE, MAX_ITER, TIME_LIMIT, TOL, as_images
 
 PURSUIT = ("nonzeros", "error")
 # Options that have a use with some values of others only, and which: None is what is not given.
@@ -93,6 +93,7 @@ METHOD = Dictionary(
         click.Option(["--max-seconds"], type=click.FloatRange(min=0, min_open=True), help="End learning after this."),
         TOL,
         MAX_ITER,
+        TIME_LIMIT,
     ),
     components=100,
     at_most_rank=False,

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from princomp.cli.methods import Method
-from princomp.cli.options import MAX_ITER, TOL
+from princomp.cli.options import MAX_ITER, TIME_LIMIT, TOL
 
 # As in princomp.kernels, which is not imported before a command runs.
 KERNELS = ("linear", "rbf", "laplacian", "polynomial", "cosine", "sigmoid", "knn-rbf", "normalized-rbf")
@@ -59,6 +59,7 @@ METHOD = Method(
         ),
         TOL,
         MAX_ITER,
+        TIME_LIMIT,
     ),
     choices=("held-out",),
     at_most_rank=False,

@@ -4,7 +4,7 @@ import click
 
 from princomp.cli.methods import Method
 from princomp.cli.methods.probabilistic import METHOD as PROBABILISTIC
-from princomp.cli.options import MAX_ITER, TOL
+from princomp.cli.options import MAX_ITER, TIME_LIMIT, TOL
 
 METHOD = Method(
     name="mixture",
@@ -17,6 +17,7 @@ METHOD = Method(
         click.Option(["--n-init"], type=click.IntRange(min=1), help="Starts, of which the best is kept. [default: 5]"),
         TOL,
         MAX_ITER,
+        TIME_LIMIT,
     ),
     components=2,
     files=PROBABILISTIC.files,

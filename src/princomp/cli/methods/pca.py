@@ -3,7 +3,7 @@
 import click
 
 from princomp.cli.methods import Method
-from princomp.cli.options import CENTER, MAX_ITER, SCALE, TOL
+from princomp.cli.options import CENTER, MAX_ITER, SCALE, TIME_LIMIT, TOL
 
 METHOD = Method(
     name="pca",
@@ -18,6 +18,7 @@ METHOD = Method(
         ),
         TOL,
         MAX_ITER,
+        TIME_LIMIT,
     ),
     shares=True,
     choices=("mle",),

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from princomp.cli.methods import Method
-from princomp.cli.options import MAX_ITER, SCALE, TOL
+from princomp.cli.options import MAX_ITER, SCALE, TIME_LIMIT, TOL
 from princomp.cli.tables import sample_column
 
 
@@ -47,6 +47,7 @@ METHOD = Method(
         SCALE,
         TOL,
         MAX_ITER,
+        TIME_LIMIT,
         click.Option(
             ["--n-init"],
             type=click.IntRange(min=1),

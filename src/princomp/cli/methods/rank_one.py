@@ -7,7 +7,7 @@ import click
 
 from princomp._text import printable
 from princomp.cli.methods import Method
-from princomp.cli.options import CENTER, IMAGE_SHAPE, MAX_ITER, SCALE, TOL, as_images
+from princomp.cli.options import CENTER, IMAGE_SHAPE, MAX_ITER, SCALE, TIME_LIMIT, TOL, as_images
 from princomp.cli.tables import sample_column
 
 MIXED = 0.1  # planted pairs of 30 features each that are found as they are: .03; networks that are mixed: .15 to .35
@@ -75,6 +75,7 @@ METHOD = Method(
         SCALE,
         TOL,
         MAX_ITER,
+        TIME_LIMIT,
     ),
     defaults={"center": True},  # files of scans have a baseline, in which pairs would drown
     shares=True,

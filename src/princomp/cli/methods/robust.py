@@ -10,7 +10,7 @@ from princomp._text import count, percent, shown
 from princomp.cli.frames import FILES as FRAMES
 from princomp.cli.frames import TAKEN_APART, are_images, write_frames
 from princomp.cli.methods import Method
-from princomp.cli.options import IMAGE_SHAPE, MAX_ITER, TOL, as_images
+from princomp.cli.options import IMAGE_SHAPE, MAX_ITER, TIME_LIMIT, TOL, as_images
 from princomp.cli.tables import sample_column
 
 if TYPE_CHECKING:
@@ -286,6 +286,7 @@ METHOD = Robust(
         click.Option(["--batch-size"], type=click.IntRange(min=1), help="Of online: rows at a time. [default: 100]"),
         TOL,
         MAX_ITER,
+        TIME_LIMIT,
     ),
     components=None,
     reading=(

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from princomp.cli.methods import Method, columns_option
-from princomp.cli.options import CENTER, MAX_ITER, SCALE, TOL
+from princomp.cli.options import CENTER, MAX_ITER, SCALE, TIME_LIMIT, TOL
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,6 @@ METHOD = Sparse(
             help="Without --nonzeros: the fewest features that keep this share of the variance. [default: 0.9]",
         ),
         click.Option(["--certify"], is_flag=True, default=None, help="Prove how good each component is."),
-        click.Option(
-            ["--time-limit"], type=click.FloatRange(min=0, min_open=True), help="Seconds for the proof of a component."
-        ),
         click.Option(["--node-limit"], type=click.IntRange(min=1), help="Subproblems for the proof of a component."),
         columns_option("--include", "Feature forced into each component"),
         columns_option("--exclude", "Feature that no component may use"),
@@ -56,6 +53,7 @@ METHOD = Sparse(
         CENTER,
         TOL,
         MAX_ITER,
+        TIME_LIMIT,
     ),
     at_most_rank=False,
 )

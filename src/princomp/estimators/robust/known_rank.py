@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +27,11 @@ def alternated(problem: RobustProblem, parts: Cells, alpha: float) -> Pair | Non
     steps = partial(alternating.alternating, parts.X, alpha=alpha)
     most = min(MOST_STEPS, problem.max_iter)
     tol = FINER * problem.tol
-    result = run(steps, begin, tol=tol, max_iter=most, callback=problem.tell, scope="global", warns=False)
+    limits: dict[str, Any] = {"tol": tol, "max_iter": most, "deadline": problem.tell.deadline}
+    result = run(steps, begin, **limits, callback=problem.tell, scope="global", warns=False)
     result = replace(result, certificate=replace(result.certificate, tol=problem.tol))
     pair = _measured(parts, result, alpha)
-    if pair.result.certificate.holds or result.status.code == "stopped":
+    if pair.result.certificate.holds or result.status.cut_short:
         return told(pair)
     warn(
         f'solver="alternating" found nothing of rank {k} that is proved to be the minimum, so "convex" took over. '

@@ -99,13 +99,14 @@ def _first(problem: RobustProblem, less: Callable[[Array], Centered]) -> Array:
         return statistics.take(problem.moved(None), order[[(n - 1) // 2, n // 2]]).mean(axis=0)
     sample = as_rows(some)
     steps = spatial_median.spatial_median(partial(Centered, sample), spatial_median.start(begin))
-    return settled(steps, tol=0.1 * problem.tol, max_iter=problem.max_iter).value["median"]
+    limits: dict[str, Any] = {"max_iter": problem.max_iter, "deadline": problem.tell.deadline}
+    return settled(steps, tol=0.1 * problem.tol, **limits).value["median"]
 
 
 def _components(problem: RobustProblem, X: Centered, k: int, count: int) -> tuple[Array, Certificate]:
     """Return the k leading eigenvectors of unit rows, of which ``count`` are not at the centre."""
     n, p = X.shape
-    drive: Callable[..., Any] = partial(run, callback=problem.tell)
+    drive: Callable[..., Any] = partial(run, callback=problem.tell, deadline=problem.tell.deadline)
     if X.rows.sparse and not X.dense_tiles and count and float(n) * p * p > DENSE_WORK:
         operator = spherical.operator(X, count)
         how: dict[str, Any] = {"tol": problem.tol, "max_iter": problem.max_iter, "rng": problem.rng, "drive": drive}

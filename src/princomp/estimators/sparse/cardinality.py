@@ -43,9 +43,10 @@ def solve(problem: SparseProblem) -> SparseFound:
         largest=largest,
         prover=proofs if given["certify"] else None,
     )
-    result = problem.drive(
-        steps, cardinality.start(len(allowed)), tol=given["tol"], max_iter=k * max(int(given["max_iter"]), 1)
-    )
+    how: dict[str, Any] = {"tol": given["tol"], "max_iter": k * max(int(given["max_iter"]), 1)}
+    if given["certify"]:
+        how["deadline"] = None  # of the proofs: a proof cut off is one, half a search is no component
+    result = problem.drive(steps, cardinality.start(len(allowed)), **how)
     V = np.zeros((p, k))
     V[allowed] = cardinality.components(result.value, k)
     heights, residuals = own_residuals(problem.images, V, given["deflation"])
@@ -163,7 +164,7 @@ class _Proofs:
             groups=None if self.labels is None else self.labels.tolist(),
             data=data,
             node_limit=given["node_limit"],
-            time_limit=given["time_limit"],
+            time_limit=self.problem.tell.deadline.left / (self.problem.k - j),
             callback=self.problem.tell,
             certifies=f"component {j + 1}" + (" given those before it" if j else ""),
             rounding=rounding,

@@ -18,7 +18,6 @@ OWNERS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "deflation": ("schur", ("constrained", "cardinality")),
     "certify": (False, ("cardinality",)),
     "node_limit": (None, ("cardinality",)),
-    "time_limit": (None, ("cardinality",)),
     "retain": (0.9, ("cardinality",)),
     "include": (None, ("cardinality",)),
     "exclude": (None, ("cardinality",)),
@@ -68,8 +67,8 @@ def clash(parameters: Mapping[str, Any]) -> str | None:
     for first, second, why in EITHER:
         if first in given and second in given:
             return f"Give {first} or {second}, not both{why}."
-    if not parameters["certify"] and given & {"node_limit", "time_limit"}:
-        return "node_limit and time_limit are for certify=True (on the command line: --certify)."
+    if not parameters["certify"] and "node_limit" in given:
+        return "node_limit is for certify=True (on the command line: --certify)."
     return None
 
 

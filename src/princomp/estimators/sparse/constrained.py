@@ -71,7 +71,7 @@ def _search(fit: Callable[..., Result], target: Array, p: int, tell: Listener) -
             bound, many, result = loosest_bound(count, int(wanted), 1.0, most, work=work)
         except StoppedError as stopped:
             begun = stopped.alpha
-            return np.append(begun, np.sqrt(target[len(begun) :])), stopped_search(stopped.result, fits)
+            return np.append(begun, np.sqrt(target[len(begun) :])), stopped_search(stopped.result, fits, tell)
         if spent >= BUDGET:
             more = f" The search for component {len(counted)} ended with its budget of {BUDGET} iterations."
         counted.append(many)

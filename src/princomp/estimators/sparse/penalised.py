@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from princomp._typing import Array
 from princomp._warn import warn
-from princomp.estimators.sparse.problem import SparseProblem
+from princomp.estimators.sparse.problem import Listener, SparseProblem
 from princomp.penalties.groups import as_groups, disjoint
 from princomp.result import Result, Status
 from princomp.solvers.nonzeros import loosest_alpha
@@ -63,7 +63,7 @@ def weigh_and_fit(
             many, ended = trials.fitted(alpha, result)
             result = ended.after(result)
     except StoppedError as stopped:
-        return np.array(stopped.alpha), stopped_search(stopped.result, trials.fits)
+        return np.array(stopped.alpha), stopped_search(stopped.result, trials.fits, problem.tell)
     warn_if_missed(many, target, found.jumps, trials.budget_used())
     return np.array(np.broadcast_to(alpha, problem.k)), result
 
@@ -103,21 +103,22 @@ class _Trials:
 
 
 class StoppedError(Exception):
-    """The callback has asked to stop within one of the fits of a search."""
+    """The callback has asked to stop within one of the fits of a search, or time was up."""
 
     def __init__(self, alpha: Array, result: Result) -> None:
         super().__init__(result.status.sentence)
         self.alpha, self.result = alpha, result
 
 
-def stopped_search(result: Result, fits: int) -> Result:
+def stopped_search(result: Result, fits: int, tell: Listener) -> Result:
     """Return the fit in which a search was stopped, which says so whether or not the fit itself had come to its end."""
+    by = "Stopped by the callback" if tell.asked else f"Ended by time_limit={tell.deadline.seconds:g} seconds"
     sentence = (
-        f"Stopped by the callback in fit {fits} of the search for nonzeros, after {result.n_iter} iterations of it: "
+        f"{by} in fit {fits} of the search for nonzeros, after {result.n_iter} iterations of it: "
         "the numbers of nonzeros need not be those asked for."
     )
     warn(sentence, ConvergenceWarning)
-    return replace(result, status=Status("stopped", sentence))
+    return replace(result, status=Status("stopped" if tell.asked else "time limit", sentence))
 
 
 def _share(problem: SparseProblem) -> Array:

@@ -10,22 +10,28 @@ import numpy as np
 from princomp._typing import Array
 from princomp.data import Centered, statistics
 from princomp.estimators.standardise import as_given
-from princomp.result import Callback, Result, State, asks_to_stop
+from princomp.progress import Tell
+from princomp.result import Result, State
 from princomp.solvers.scatter import MATRIX_SIDE, Data, Matrix, Passes, Scatter, of_rows
 
 
-@dataclass
-class Listener:
-    """The user's callback, and whether it has asked to stop: a search among many fits ends then, not the fit alone."""
+class Listener(Tell):
+    """The user's callback and clock, and whether to stop: a search among many fits ends then, not the fit alone."""
 
-    tell: Callback
-    stopped: bool = False
+    def __init__(self, tell: Tell) -> None:
+        super().__init__([tell], tell.deadline)
+        self.asked = False
 
     def __call__(self, state: State) -> bool:
         """Tell the user where a fit stands."""
-        stop = asks_to_stop(self.tell(state))
-        self.stopped |= stop
+        stop = super().__call__(state)
+        self.asked |= stop
         return stop
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the callback has asked to stop, or time is up."""
+        return self.asked or self.deadline.over
 
 
 @dataclass(frozen=True)
