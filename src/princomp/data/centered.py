@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from princomp._typing import Array
+from princomp.data.memory import MemoryRows
 from princomp.data.outputs import Outputs, Together
-from princomp.data.rows import Function, Merge, Rows, add, centre
+from princomp.data.rows import BLOCK_BYTES, Function, Merge, Rows, add, centre, itself
 from princomp.data.sparse import CenteredSparse
 from princomp.data.wrapped import Change, of_changed
 
@@ -82,6 +83,18 @@ class Centered:
         rows, centred = self.rows.in_single(self.mean, self.factor)
         known: dict[str, Any] = {"mean": None, "factor": None, "dense_tiles": False} if centred else {}
         return self._but(rows=rows, single=True, **known)
+
+    def kept(self) -> Centered:
+        """Return the same matrix, centred and scaled once and for all if it is dense, here, and no more than a block.
+
+        A copy of what is that small costs less than to centre it anew in every pass.
+        """
+        rows, (n, p) = self.rows, self.shape
+        if self.changes or rows.sparse or not rows.local or rows.changeable or 8 * n * p > BLOCK_BYTES:
+            return self
+        if self.mean is None and self.factor is None and rows.dtype == np.float64:
+            return self
+        return Centered(MemoryRows(self.gather(itself, width=p)), single=self.single)
 
     def on(self, rows: Rows) -> Centered:
         """Return the same of other rows."""

@@ -19,15 +19,24 @@ from princomp.data.memory import MemoryRows
 from princomp.data.rows import Rows, centre, itself
 from princomp.data.signature import Signature, ones_and_weights, row_weights, total_weight
 
+# A tile of columns in XX': so many that what is added to XX' for each is little beside its product.
+COLUMNS_BYTES = 2**22
+LEAST_COLUMNS = 256
 # A tile of a product there and back, X'(Xv), should still be in the cache on its way back; of fewer rows BLAS makes
 # products with vectors slowly. At 1000 x 200 000 in float32 8 rows took the least time, 16 a quarter more.
 FUSED_BYTES = 2**23
 FUSED_ROWS = 8
+# Of long rows a tile has this many, if they take no more, where a sum as long as a row is added up for each.
+SUMMED_ROWS = 64
+SUMMED_BYTES = 2**24
 COPY_SHARE = 0.05  # of the memory that is left may go into a copy of data that live on workers
 FEWER = "Take fewer rows, or columns, first, or load the data into memory."
 # Rows (or cells, if rows are long) whose mean serves as the shift. The distance of the mean of m rows from that of all
-# n is at most sqrt(n / m) standard deviations, so more than one row where that can be.
+# n is at most sqrt(n / m) standard deviations, so more than one row where that can be: a share of them with which that
+# is within SHIFT_TOLERANCE.
 SHIFT_ROWS = 1024
+SHIFT_LEAST = 16
+SHIFT_SHARE = 1 / 64
 SHIFT_CELLS = 2**18
 # The mean may be this many standard deviations from the shift before a second pass about the mean itself is made:
 # the digits lost go with the square.
@@ -98,15 +107,27 @@ def _gram(block: Any, rows: slice) -> Array:
 
 def _gram_apply(block: Any, rows: slice, V: Array) -> Array:
     if isinstance(block, np.ndarray):
-        # Long rows times long rows: BLAS is up to twice as fast on this form of it as on block.T @ (block @ V).
-        return ((V.T @ block.T) @ block).T
+        return _there_and_back(block, V)[0]
     return block.gram_apply(V)
+
+
+def _there_and_back(block: Array, V: Array) -> tuple[Array, Array]:
+    """Return block'(block V) and block V.
+
+    With few vectors OpenBLAS is up to a third faster on one form in double precision, on the other in single (4 to 20
+    vectors, 300 to 20,000 columns, tiles of 16 to 1024 rows).
+    """
+    if block.dtype == np.float64:
+        scores = block @ V
+        return block.T @ scores, scores
+    scores = V.T @ block.T
+    return (scores @ block).T, scores.T
 
 
 def _gram_apply_and_scores(block: Any, rows: slice, V: Array) -> tuple[Array, Array, Array]:
     if isinstance(block, np.ndarray):
-        scores = V.T @ block.T
-        return (scores @ block).T, scores @ scores.T, row_weights(rows) @ block
+        images, scores = _there_and_back(block, V)
+        return images, scores.T @ scores, row_weights(rows) @ block
     scores = np.empty((block.shape[0], V.shape[1]))
     images = block.gram_apply(V, scores)
     return images, scores.T @ scores, row_weights(rows) @ block
@@ -259,7 +280,8 @@ def shift(rows: Rows) -> Array:
     """
     if rows in _shifts:
         return _shifts[rows]
-    n = min(rows.shape[0], SHIFT_ROWS, max(SHIFT_CELLS // rows.shape[1], 1))
+    n = min(max(round(SHIFT_SHARE * rows.shape[0]), SHIFT_LEAST), SHIFT_ROWS, max(SHIFT_CELLS // rows.shape[1], 1))
+    n = min(n, rows.shape[0])
     first = take(Centered(rows), np.arange(n))
     with np.errstate(over="ignore", invalid="ignore"):
         # About the first row: a plain mean of numbers near 1e10 costs digits. Differences may overflow, shares do not.
@@ -391,7 +413,8 @@ def scores(X: Centered, V: Array, dtype: Any = np.float64) -> Array:
 
 def apply_transpose(X: Centered, U: Array) -> Array:
     """Return X' U, (p, k)."""
-    return X.reduce(_apply_transpose, U.astype(np.float32) if X.single else U)
+    rows = max(X.tile_rows(U.shape[1]), min(SUMMED_ROWS, SUMMED_BYTES // (8 * max(X.rows.width, 1))))
+    return X.reduce(_apply_transpose, U.astype(np.float32) if X.single else U, tile_rows=rows)
 
 
 def gram_apply(X: Centered, V: Array) -> Array:
@@ -423,18 +446,36 @@ def scatter(X: Centered) -> Array:
 
 
 def row_gram(X: Centered) -> Array:
-    """Return X X', (n, n), by pairs of blocks."""
+    """Return X X', (n, n): of an array here by tiles of columns, of others by pairs of blocks."""
     X = X.on(here(X.rows))
+    if isinstance(X.rows, MemoryRows) and not X.changes:
+        return _gram_of_columns(X)
     out = np.empty((X.shape[0],) * 2)
     last = len(X.rows.offsets) - 1
     implicit = X.rows.sparse and not X.dense_tiles
     for j in range(last):
         rows = X.rows.rows(j)
         block = X.implicit(X.rows.block(j)) if implicit else take(X, np.arange(rows.start, rows.stop))
-        below = X.reduce(_apply_block, block, blocks=range(j, last), combine=_stack)
+        below = X.reduce(_apply_block, block, blocks=range(j, last), combine=_stack, tile_rows=GRAM_ROWS)
         out[rows.start :, rows] = below
         out[rows, rows.start :] = below.T
     return out
+
+
+def _gram_of_columns(X: Centered) -> Array:
+    """Return XX' of an array, summed over tiles of columns: of a symmetric product BLAS makes one half."""
+    from scipy.linalg.blas import dsyrk
+
+    n, p = X.shape
+    step = max(COLUMNS_BYTES // (8 * n), LEAST_COLUMNS)
+    out, buffer = np.zeros((n, n), order="F"), np.empty((n, min(step, p)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for begin in range(0, p, step):
+            part = X.rows.columns(slice(begin, begin + step))
+            mean, factor = (None if x is None else x[begin : begin + step] for x in (X.mean, X.factor))
+            tile = centre(part, mean, factor, buffer if part.shape == buffer.shape else np.empty(part.shape))
+            dsyrk(1.0, tile.T, beta=1.0, c=out, trans=1, lower=1, overwrite_c=1)
+    return np.tril(out) + np.tril(out, -1).T
 
 
 def _apply_block(block: Any, rows: slice, other: Array) -> Array:

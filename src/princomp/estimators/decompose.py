@@ -107,8 +107,9 @@ def decompose(
         spectrum = by_eigh_of_scatter(found.scatter, k, found.total, tol, found.error)
     size = found.unit
     loss, penalty = (loss or Squared()).in_units(size), (penalty or Zero()).times(size).times(size)
+    X = found.X.kept() if spectrum is None else found.X
     problem = Eigenproblem(
-        found.X, k, found.total, tol, generator, max_iter, drive, loss, penalty, found.signature, names
+        X, k, found.total, tol, generator, max_iter, drive, loss, penalty, found.signature, names
     )
     if spectrum is None:
         spectrum = SOLVERS[solver](problem) if found.total > 0 else _nothing_varies(solver, problem)
@@ -178,11 +179,10 @@ def by_eigh(problem: Eigenproblem) -> Spectrum:
         return by_eigh_of_scatter(statistics.scatter(X), k, problem.total, problem.tol)
     if certificates.taken_off(X) > problem.total and 8.0 * n * p <= DENSE_SHARE * budget.available_bytes():
         X = X.in_dense_tiles()  # in XX' the squares of such a mean would cancel; few cells of it are 0
-    values, V, K = eigh.eigh_of_rows(X, k)
-    # XX' has the eigenvalues of X'X, and the scores are its eigenvectors.
-    scores = statistics.scores(X, V) / np.sqrt(np.where(values > 0, values, 1.0))
+    values, V, K, U = eigh.eigh_of_rows(X, k)
+    # XX' has the eigenvalues of X'X: no more than k of them are larger than what it leaves of any k vectors.
     floor = certificates.floor_of_matrix(p, values, certificates.error_of_row_gram(X))
-    left_out = certificates.left_out_of_matrix(K, scores, values, problem.tol, float(floor[-1]))
+    left_out = certificates.left_out_of_matrix(K, U, values, problem.tol, float(floor[-1]))
     return _certified("eigh", problem, values, V, left_out, floor=floor)
 
 

@@ -33,13 +33,13 @@ def leading_eigenpairs(S: Array, k: int) -> tuple[Array, Array]:
     return values[::-1][:k], vectors[:, ::-1][:, :k]
 
 
-def eigh_of_rows(X: Centered, k: int) -> tuple[Array, Array, Array]:
-    """Return eigenvalues of X'X, descending, vectors V (p, k), and XX' (n, n), by which they are found: for n < p."""
+def eigh_of_rows(X: Centered, k: int) -> tuple[Array, Array, Array, Array]:
+    """Return eigenvalues of X'X, descending, vectors V (p, k), and XX' (n, n) with its own (n, k): for n < p."""
     n = X.shape[0]
     budget.require(32.0 * n * n, f"The {n} x {n} matrix XX'", 'Use solver="krylov".')
     K = statistics.row_gram(X)
     _, U = leading_eigenpairs(K, k)
-    return *svd_of_projection(statistics.apply_transpose(X, U)), K
+    return *svd_of_projection(statistics.apply_transpose(X, U)), K, U
 
 
 def weighted_eigenpairs(X: Centered, weight: Array, k: int) -> tuple[Array, Array]:
