@@ -36,7 +36,7 @@ FEWER = "Take fewer rows, or columns, first, or load the data into memory."
 # is within SHIFT_TOLERANCE.
 SHIFT_ROWS = 1024
 SHIFT_LEAST = 16
-SHIFT_SHARE = 1 / 64
+SHIFT_SHARE = 1 / 16
 SHIFT_CELLS = 2**18
 # The mean may be this many standard deviations from the shift before a second pass about the mean itself is made:
 # the digits lost go with the square.
@@ -58,16 +58,19 @@ class Moments:
     scatter: Array | None = None  # (p, p) X'X of the centred data
     discrepancy: Array | None = None  # (p,) (X'X)w - X'(Xw), w = `trial_vector`: what rounding, or worse, made of X'X
     dense_tiles: bool = False  # sparse data whose mean is too large for implicit centring
+    single: bool = False  # whether products of tiles were made in single precision
 
     @classmethod
-    def of(cls, n: int, mean: Array, times: Any, weighted: Array, squares: Array, product: Any, tiles: bool) -> Moments:
+    def of(
+        cls, n: int, mean: Array, times: Any, weighted: Array, squares: Array, product: Any, **how: Any
+    ) -> Moments:
         """Make moments of squares in any of the three forms: a number, by column, a matrix (and its ``product``)."""
         by_column = np.diag(squares) if squares.ndim == 2 else squares
         signature = Signature.about(mean * times, weighted, by_column, n)
         if squares.ndim == 2:
             discrepancy = squares @ trial_vector(len(mean)) - product
-            return cls(n, mean, float(np.trace(squares)), signature, by_column, squares, discrepancy, tiles)
-        return cls(n, mean, float(squares.sum()), signature, squares if squares.ndim else None, dense_tiles=tiles)
+            return cls(n, mean, float(np.trace(squares)), signature, by_column, squares, discrepancy, **how)
+        return cls(n, mean, float(squares.sum()), signature, squares if squares.ndim else None, **how)
 
     @property
     def spread(self) -> Array:
@@ -83,22 +86,38 @@ class Moments:
 
 
 def trial_vector(p: int) -> Array:
-    """Return w (p,), random, that is carried through the pass which makes X'X: X'(Xw) must be (X'X)w."""
-    return np.random.default_rng(p).standard_normal(p)
+    """Return w (p,), random, that is carried through the pass which makes X'X: X'(Xw) must be (X'X)w.
+
+    Single precision holds its numbers, too.
+    """
+    return np.random.default_rng(p).standard_normal(p).astype(np.float32).astype(np.float64)
+
+
+def _sums_of(block: Any, *weights: Array) -> Array:
+    """Return weights (m, rows) times a block, (m, p), in double precision.
+
+    One after the other: OpenBLAS takes two to three times as long for a product with a matrix of so few rows.
+    """
+    if not isinstance(block, np.ndarray):
+        return np.asarray(np.stack(weights) @ block)
+    return np.stack([w.astype(block.dtype, copy=False) @ block for w in weights]).astype(np.float64, copy=False)
 
 
 def _sums(block: Any, rows: slice) -> tuple[Array, Array]:
     squares = np.vdot(block, block) if isinstance(block, np.ndarray) else block.square_sums().sum()
-    return ones_and_weights(rows) @ block, np.asarray(squares)
+    return _sums_of(block, *ones_and_weights(rows)), np.asarray(squares)
 
 
 def _column_squares(block: Any, rows: slice) -> tuple[Array, Array]:
     squares = np.einsum("ij,ij->j", block, block) if isinstance(block, np.ndarray) else block.square_sums()
-    return ones_and_weights(rows) @ block, squares
+    return _sums_of(block, *ones_and_weights(rows)), squares
 
 
 def _scatter(block: Any, rows: slice, w: Array) -> tuple[Array, Array]:
-    return np.vstack([ones_and_weights(rows), block @ w]) @ block, block.T @ block
+    """Return sums over the rows of a tile, in its own precision; what is added up is in double."""
+    through = block @ w.astype(block.dtype, copy=False) if isinstance(block, np.ndarray) else block @ w
+    sums = _sums_of(block, *ones_and_weights(rows), through)
+    return sums, (block.T @ block).astype(np.float64, copy=False)
 
 
 def _gram(block: Any, rows: slice) -> Array:
@@ -303,28 +322,32 @@ def moments(
     scatter: bool = False,
     about: Array | None = None,
     dense_tiles: bool = False,
+    single: bool = False,
     second: bool = False,
 ) -> Moments:
     """Return mean and squared deviations of X times ``factor``, in one pass about a shift.
 
     ``mean`` is in the units of X, squares and signature are in those of X times ``factor``. If the shift proves too
     far from the mean, or the mean too large for the implicit centring of sparse data, a second, safe pass is made.
+    ``single``: tiles are in single precision, once they are less the shift, and so are products of a tile.
     With ``center=False`` the squares are about zero and the mean returned is zero. Numbers that are not finite come
     out as such: `column_faults` says where they are.
     """
     n, p = rows.shape
     if about is None:
         about = shift(rows) if center else np.zeros(p)
-    X = Centered(rows, about, factor, dense_tiles=dense_tiles)
+        if single:  # a number of the precision of the data: differences from it are then all but exact
+            about = about.astype(np.float32).astype(np.float64)
+    X = Centered(rows, about, factor, dense_tiles=dense_tiles, single=single)
     times = 1.0 if factor is None else factor
-    product = None
+    product, kind = None, {"dense_tiles": dense_tiles, "single": single}
     with np.errstate(over="ignore", invalid="ignore"):
         if scatter:
             (sums, weighted, product), squares = X.reduce(_scatter, trial_vector(p), tile_rows=GRAM_ROWS)
         else:
             (sums, weighted), squares = X.reduce(_column_squares if by_column else _sums)
         if not center:
-            return Moments.of(n, about, times, weighted, squares, product, dense_tiles)
+            return Moments.of(n, about, times, weighted, squares, product, **kind)
         distance = sums / n  # from the shift to the mean, times factor
         mean = about + distance / times
         lost = n * distance**2
@@ -334,7 +357,7 @@ def moments(
         weighted = weighted - total_weight(n) * moved
         if product is not None:
             product = product - n * distance * (distance @ trial_vector(p))
-        found = Moments.of(n, mean, times, weighted, squares, product, dense_tiles)
+        found = Moments.of(n, mean, times, weighted, squares, product, **kind)
         rounded = distance - moved
         if n * float(rounded @ rounded) > COARSE * found.total:
             squares = squares + (
@@ -342,7 +365,7 @@ def moments(
             )
             if product is not None:
                 product = product + n * rounded * (rounded @ trial_vector(p))
-            found = Moments.of(n, mean, times, weighted, squares, product, dense_tiles)
+            found = Moments.of(n, mean, times, weighted, squares, product, **kind)
         if not (np.isfinite(mean).all() and np.isfinite(found.total)):
             return found
         again: dict[str, Any] = {}
@@ -354,7 +377,8 @@ def moments(
                 again["dense_tiles"] = True
     if again and not second:
         again = {"about": about} | again
-        return moments(rows, factor=factor, by_column=by_column, scatter=scatter, second=True, **again)
+        how: dict[str, Any] = {"by_column": by_column, "scatter": scatter, "single": single}
+        return moments(rows, factor=factor, second=True, **how, **again)
     return found
 
 

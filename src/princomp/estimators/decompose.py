@@ -14,7 +14,7 @@ from princomp.data import Centered, Rows, budget, statistics
 from princomp.data.signature import Signature, require_unchanged
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.spectrum import Spectrum
-from princomp.estimators.standardise import standardise
+from princomp.estimators.standardise import Standardised, standardise
 from princomp.losses import Loss, Squared
 from princomp.penalties import Penalty, Zero
 from princomp.result import Certificate, Result, measured, run
@@ -22,6 +22,7 @@ from princomp.solvers import eigh, leading, optimize, svd
 from princomp.solvers.signs import signs
 
 SMALL_SIDE = 500  # up to which a singular value decomposition costs nothing (0.1 s)
+SINGLE_HIDES = 1e-4  # of a variance of float32 data: what rounding of products may hide before they are made in double
 DENSE_SHARE = 0.1  # of free memory, that rows with a large mean may take when they are filled in
 SVD_WORK = 2e10  # multiplications that a singular value decomposition may take where "eigh" loses digits: some seconds
 
@@ -101,9 +102,13 @@ def decompose(
         rows = statistics.here(rows)  # pairs of rows take many passes, and data for "svd" are sent as soon as sums are
     if in_scatter:
         budget.require(24.0 * p * p, f"The {p} x {p} matrix X'X", 'Use solver="krylov".')
-    found = standardise(rows, center=center, scale=scale, scatter=in_scatter, names=names)
-    spectrum = None
-    if found.scatter is not None:
+    how: dict[str, Any] = {"center": center, "scale": scale, "names": names}
+    found, spectrum = None, None
+    if in_scatter and rows.dtype == np.float32 and not (rows.sparse or scale):
+        found, spectrum = _in_single(rows, k, tol, **how)
+    if found is None:
+        found = standardise(rows, scatter=in_scatter, **how)
+    if found.scatter is not None and spectrum is None:
         spectrum = by_eigh_of_scatter(found.scatter, k, found.total, tol, found.error)
     size = found.unit
     loss, penalty = (loss or Squared()).in_units(size), (penalty or Zero()).times(size).times(size)
@@ -115,10 +120,20 @@ def decompose(
         spectrum = SOLVERS[solver](problem) if found.total > 0 else _nothing_varies(solver, problem)
     if all_digits and spectrum.solver == "eigh":
         known = spectrum.certificate.details.get("known", 0.0)
-        if np.max(known) > tol:  # some drown in the rounding of the leading component
+        if np.max(known) > (max(tol, SINGLE_HIDES) if found.single else tol):  # some drown in the rounding of the leading component
             spectrum = _with_all_digits(problem)
     known = {"mean": found.mean, "scale": found.scale, "unit": found.unit}
     return replace(spectrum, count=n, freedom=n - 1.0, centred=center, **known)
+
+
+def _in_single(rows: Rows, k: int, tol: float, **how: Any) -> tuple[Standardised | None, Spectrum | None]:
+    """Solve by X'X of products in single precision: nothing, where these hide more than SINGLE_HIDES of a variance."""
+    found = standardise(rows, scatter=True, single=True, **how)
+    if not (found.single and found.scatter is not None and found.total > 0):
+        return None, None
+    spectrum = by_eigh_of_scatter(found.scatter, k, found.total, tol, found.error, single=True)
+    hidden = float(np.max(spectrum.certificate.details["known"]))
+    return (found, spectrum) if spectrum.certificate.holds and hidden <= SINGLE_HIDES else (None, None)
 
 
 def _with_all_digits(problem: Eigenproblem) -> Spectrum:
@@ -159,14 +174,16 @@ def _nothing_varies(solver: str, problem: Eigenproblem) -> Spectrum:
     return Spectrum(solver, np.zeros(problem.k), V, 0.0, Certificate(0.0, problem.tol, "global", True))
 
 
-def by_eigh_of_scatter(S: Array, k: int, total: float, tol: float, error: float = 0.0) -> Spectrum:
+def by_eigh_of_scatter(
+    S: Array, k: int, total: float, tol: float, error: float = 0.0, *, single: bool = False
+) -> Spectrum:
     """Solve by the eigenproblem of a scatter matrix (p, p), which is known up to ``error``."""
     values, V = eigh.leading_eigenpairs(S, k)
-    floor = certificates.floor_of_matrix(len(S), values, error)
+    floor = certificates.floor_of_matrix(len(S), values, error, single=single)
     left_out = certificates.left_out_of_matrix(S, V, values, tol, float(floor[-1]))
     measured = certificates.images_by_product(partial(np.matmul, S), V)
     certificate = certificates.certify(V, values, measured, left_out, tol=tol, floor=floor)
-    if error > tol * values[0]:  # then X'X is not that of the data
+    if error > max(tol, SINGLE_HIDES if single else 0.0) * values[0]:  # then X'X is not that of the data
         certificate = replace(certificate, residual=max(certificate.residual, error / values[0]))
     return Spectrum("eigh", np.maximum(values, 0.0), V, total, certificate)
 
