@@ -178,7 +178,7 @@ def by_eigh_of_scatter(
     S: Array, k: int, total: float, tol: float, error: float = 0.0, *, single: bool = False
 ) -> Spectrum:
     """Solve by the eigenproblem of a scatter matrix (p, p), which is known up to ``error``."""
-    values, V = eigh.leading_eigenpairs(S, k)
+    values, V = leading.leading_of_matrix(S, k)
     floor = certificates.floor_of_matrix(len(S), values, error, single=single)
     left_out = certificates.left_out_of_matrix(S, V, values, tol, float(floor[-1]))
     measured = certificates.images_by_product(partial(np.matmul, S), V)
@@ -196,7 +196,7 @@ def by_eigh(problem: Eigenproblem) -> Spectrum:
         return by_eigh_of_scatter(statistics.scatter(X), k, problem.total, problem.tol)
     if certificates.taken_off(X) > problem.total and 8.0 * n * p <= DENSE_SHARE * budget.available_bytes():
         X = X.in_dense_tiles()  # in XX' the squares of such a mean would cancel; few cells of it are 0
-    values, V, K, U = eigh.eigh_of_rows(X, k)
+    values, V, K, U = eigh.eigh_of_rows(X, k, leading.leading_of_matrix)
     # XX' has the eigenvalues of X'X: no more than k of them are larger than what it leaves of any k vectors.
     floor = certificates.floor_of_matrix(p, values, certificates.error_of_row_gram(X))
     left_out = certificates.left_out_of_matrix(K, U, values, problem.tol, float(floor[-1]))

@@ -33,12 +33,14 @@ def leading_eigenpairs(S: Array, k: int) -> tuple[Array, Array]:
     return values[::-1][:k], vectors[:, ::-1][:, :k]
 
 
-def eigh_of_rows(X: Centered, k: int) -> tuple[Array, Array, Array, Array]:
+def eigh_of_rows(
+    X: Centered, k: int, solve: Callable[[Array, int], tuple[Array, Array]] = leading_eigenpairs
+) -> tuple[Array, Array, Array, Array]:
     """Return eigenvalues of X'X, descending, vectors V (p, k), and XX' (n, n) with its own (n, k): for n < p."""
     n = X.shape[0]
     budget.require(32.0 * n * n, f"The {n} x {n} matrix XX'", 'Use solver="krylov".')
     K = statistics.row_gram(X)
-    _, U = leading_eigenpairs(K, k)
+    _, U = solve(K, k)
     return *svd_of_projection(statistics.apply_transpose(X, U)), K, U
 
 

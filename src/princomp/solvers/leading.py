@@ -36,6 +36,14 @@ TIE = 1e-6  # values this close, relatively, count as copies of one
 LATE = 0.5  # of tol: components of a smaller residual need no further products
 STALE = 0.5  # an attempt that leaves this much of the residual has led nowhere
 PATIENCE = 3  # such attempts in a row
+# Of a matrix in memory: ten to thirty eigenvectors of 300 to 2500 took LAPACK so many seconds times p^3, and a step of
+# Krylov iteration so many, and so many times p^2. Where values fall fast, ten to twenty steps do.
+LAPACK_SECONDS = 4.5e-11
+STEP_SECONDS = (2.5e-4, 5.5e-10)
+STEPS_BEYOND = 8  # those that hold k vectors, as a rule
+MARGIN = 1.5
+FEW = 0.05  # of the side: with more components the basis is what takes the time
+ENOUGH = 1e-10  # of a residual: the last steps gain several digits each
 MIXED = 1e-2  # a residual from which single precision is enough for the corrections: their errors are that much smaller
 
 
@@ -145,6 +153,30 @@ def leading_roughly(
     """
     value = settled(krylov.krylov(apply, krylov.start(size, k, rng), k=k, total=0.0), tol=tol, max_iter=most).value
     return value["values"], krylov.vectors(value)
+
+
+def leading_of_matrix(S: Array, k: int) -> tuple[Array, Array]:
+    """Return the k largest eigenvalues of a matrix S, in descending order, and their vectors (p, k): not certified.
+
+    By Krylov iteration, to ENOUGH, where that is likely to take less time than LAPACK; by LAPACK if it does not.
+    """
+    p = len(S)
+    most = LAPACK_SECONDS * p**3 / (STEP_SECONDS[0] + STEP_SECONDS[1] * p**2)  # steps that take as long as LAPACK
+    block = krylov.block_size(k, p)
+    if k > FEW * p or most * block < MARGIN * (k + STEPS_BEYOND * block):
+        return leading_eigenpairs(S, k)
+    begin, before = krylov.start(p, k, np.random.default_rng(p)), (0, np.inf)
+    for state in krylov.krylov(S.__matmul__, begin, k=k, total=0.0):
+        if state.residual <= ENOUGH:
+            return state.value["values"], krylov.vectors(state.value)
+        needed = state.iteration
+        if state.residual < before[1] < np.inf:  # if it goes on falling as it does
+            pace = (state.iteration - before[0]) / np.log(before[1] / state.residual)
+            needed += pace * np.log(state.residual / ENOUGH)
+        if state.iteration > most or (state.iteration * block > k + STEPS_BEYOND * block and needed > most):
+            break
+        before = (state.iteration, state.residual)
+    return leading_eigenpairs(S, k)
 
 
 def leading(
