@@ -166,7 +166,8 @@ def contestants(problem, X):
     theirs = {
         name: partial(lambda name: Theirs(problem.k, svd_solver=name, random_state=0).fit(X), name)
         for name, value in effort.items()
-        if value <= least and not (name == "arpack" and problem.k >= min(problem.shape))
+        if value <= least
+        and not (name == "arpack" and problem.k >= min(problem.shape))
         and not (sparse and name == "covariance_eigh" and problem.shape[1] > EXACT_SIDE)
     }
     return {"princomp": lambda: PCA(problem.k).fit(X)} | theirs
@@ -240,7 +241,9 @@ def main(arguments=None):
     parser.add_argument("--only", metavar="TEXT", default="", help="problems whose line contains this")
     parser.add_argument("--rounds", type=int, default=5, help="at the most (default 5)")
     parser.add_argument("--quick", action="store_true", help="a few small problems, one round")
-    parser.add_argument("--output", type=Path, help="where to write (default: docs/benchmarks for whole runs of seed 0)")
+    parser.add_argument(
+        "--output", type=Path, help="where to write (default: docs/benchmarks for whole runs of seed 0)"
+    )
     options = parser.parse_args(arguments)
     problems = QUICK if options.quick else SHAPES if options.shapes else draw(options.seed)
     problems = [problem for problem in problems if options.only in str(problem)]
@@ -252,7 +255,9 @@ def main(arguments=None):
         for warm in QUICK:  # imports and compilation are not timed
             measure(warm, make(warm, 0), 1)
         for problem in problems:
-            line, ratio = row_of(problem, *measure(problem, make(problem, options.seed), 1 if options.quick else options.rounds))
+            line, ratio = row_of(
+                problem, *measure(problem, make(problem, options.seed), 1 if options.quick else options.rounds)
+            )
             print(line, flush=True)
             lines.append(line)
             ratios.append(ratio)
@@ -262,7 +267,9 @@ def main(arguments=None):
         f"worst {known.min():.2f}; at least 1.5 in {np.mean(known >= 1.5):.0%}."
     )
     print(words, flush=True)
-    path = options.output or (None if options.quick or options.only else DOCS / "sweep.md" if not options.shapes else None)
+    path = options.output or (
+        None if options.quick or options.only else DOCS / "sweep.md" if not options.shapes else None
+    )
     if path:
         write(path, f"{machine()} Seed {options.seed}.\n\n{HEAD}" + "\n".join(lines) + f"\n\n{words}\n")
     return 0

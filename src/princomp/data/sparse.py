@@ -31,6 +31,7 @@ class SparseRows(Rows):
             csr.sum_duplicates()
         self._csr = csr
         self.shape = csr.shape
+        self.density = csr.nnz / max(csr.shape[0] * csr.shape[1], 1)
         self.dtype = working_dtype(data.dtype)
         if block_rows is not None:
             self.offsets = block_offsets(*self.shape, block_rows, block_bytes)

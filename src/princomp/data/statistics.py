@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -61,9 +62,7 @@ class Moments:
     single: bool = False  # whether products of tiles were made in single precision
 
     @classmethod
-    def of(
-        cls, n: int, mean: Array, times: Any, weighted: Array, squares: Array, product: Any, **how: Any
-    ) -> Moments:
+    def of(cls, n: int, mean: Array, times: Any, weighted: Array, squares: Array, product: Any, **how: Any) -> Moments:
         """Make moments of squares in any of the three forms: a number, by column, a matrix (and its ``product``)."""
         by_column = np.diag(squares) if squares.ndim == 2 else squares
         signature = Signature.about(mean * times, weighted, by_column, n)
@@ -85,12 +84,15 @@ class Moments:
 # Block functions: pure, importable, additive over any split of rows; `block` is an array or a CenteredSparse.
 
 
+@lru_cache(maxsize=4)
 def trial_vector(p: int) -> Array:
     """Return w (p,), random, that is carried through the pass which makes X'X: X'(Xw) must be (X'X)w.
 
     Single precision holds its numbers, too.
     """
-    return np.random.default_rng(p).standard_normal(p).astype(np.float32).astype(np.float64)
+    w = np.random.default_rng(p).standard_normal(p).astype(np.float32).astype(np.float64)
+    w.flags.writeable = False
+    return w
 
 
 def _sums_of(block: Any, *weights: Array) -> Array:
@@ -301,13 +303,17 @@ def shift(rows: Rows) -> Array:
         return _shifts[rows]
     n = min(max(round(SHIFT_SHARE * rows.shape[0]), SHIFT_LEAST), SHIFT_ROWS, max(SHIFT_CELLS // rows.shape[1], 1))
     n = min(n, rows.shape[0])
-    first = take(Centered(rows), np.arange(n))
+    first = np.asarray(rows.block(0)[:n], np.float64) if _first_is_here(rows, n) else take(Centered(rows), np.arange(n))
     with np.errstate(over="ignore", invalid="ignore"):
         # About the first row: a plain mean of numbers near 1e10 costs digits. Differences may overflow, shares do not.
         near = first[0] + (first - first[0]).mean(axis=0)
         near = np.where(np.isfinite(near), near, (first / n).sum(axis=0))
     _shifts[rows] = np.nan_to_num(near, nan=0.0, posinf=0.0, neginf=0.0)
     return _shifts[rows]
+
+
+def _first_is_here(rows: Rows, n: int) -> bool:
+    return rows.local and not rows.sparse and bool(rows.offsets[1] >= n)
 
 
 _shifts: WeakKeyDictionary[Rows, Array] = WeakKeyDictionary()

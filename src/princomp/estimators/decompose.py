@@ -12,6 +12,7 @@ from princomp import certificates
 from princomp._typing import Array
 from princomp.data import Centered, Rows, budget, statistics
 from princomp.data.signature import Signature, require_unchanged
+from princomp.estimators.costs import choose_solver
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.spectrum import Spectrum
 from princomp.estimators.standardise import Standardised, standardise
@@ -21,36 +22,10 @@ from princomp.result import Certificate, Result, measured, run
 from princomp.solvers import eigh, leading, optimize, svd
 from princomp.solvers.signs import signs
 
-SMALL_SIDE = 500  # up to which a singular value decomposition costs nothing (0.1 s)
+SMALL_SIDE = 500  # rows up to which data on workers are fetched for a singular value decomposition
 SINGLE_HIDES = 1e-4  # of a variance of float32 data: what rounding of products may hide before they are made in double
 DENSE_SHARE = 0.1  # of free memory, that rows with a large mean may take when they are filled in
 SVD_WORK = 2e10  # multiplications that a singular value decomposition may take where "eigh" loses digits: some seconds
-
-# Smaller sides up to which "eigh" is faster than "krylov", by what a pass costs at least. Ten components of 8000 rows
-# in four blocks on two busy cores, eigh and krylov: on Dask 9 and 7 s at 1500 columns, 37 and 6 s at 3000; on Spark
-# 34 and 78 s at 1500 columns, 147 and 267 s at 3000.
-EIGH_SIDES = {0.0: 1000, 0.05: 1500, 0.5: 3000}
-
-
-def choose_solver(n: int, p: int, k: int, pass_seconds: float = 0.0) -> str:
-    """Return the solver that ``"auto"`` means, for data of which a pass costs so much beyond its work.
-
-    ===================================  =========  =================================================
-    data (n, p), k components            solver     because
-    ===================================  =========  =================================================
-    n and p at most 500                  svd        exact to the last digit, and costs nothing
-    the smaller side at most 1000        eigh       one pass and a small eigenproblem
-    tall, p at most 1500, on Dask        eigh       "krylov" takes some twenty passes
-    tall, p at most 3000, on Spark       eigh       each of which brings the data to Python anew
-    k above an eighth of that side       eigh       few vectors are no saving any more
-    otherwise                            krylov     a few passes with eight vectors each
-    ===================================  =========  =================================================
-    """
-    if max(n, p) <= SMALL_SIDE:
-        return "svd"
-    side = min(n, p)
-    most = max(size for cost, size in EIGH_SIDES.items() if cost <= (pass_seconds if n >= p else 0.0))
-    return "eigh" if side <= most or k > side / 8 else "krylov"
 
 
 @dataclass(frozen=True)
@@ -113,14 +88,14 @@ def decompose(
     size = found.unit
     loss, penalty = (loss or Squared()).in_units(size), (penalty or Zero()).times(size).times(size)
     X = found.X.kept() if spectrum is None else found.X
-    problem = Eigenproblem(
-        X, k, found.total, tol, generator, max_iter, drive, loss, penalty, found.signature, names
-    )
+    problem = Eigenproblem(X, k, found.total, tol, generator, max_iter, drive, loss, penalty, found.signature, names)
     if spectrum is None:
         spectrum = SOLVERS[solver](problem) if found.total > 0 else _nothing_varies(solver, problem)
     if all_digits and spectrum.solver == "eigh":
         known = spectrum.certificate.details.get("known", 0.0)
-        if np.max(known) > (max(tol, SINGLE_HIDES) if found.single else tol):  # some drown in the rounding of the leading component
+        if np.max(known) > (
+            max(tol, SINGLE_HIDES) if found.single else tol
+        ):  # some drown in the rounding of the leading component
             spectrum = _with_all_digits(problem)
     known = {"mean": found.mean, "scale": found.scale, "unit": found.unit}
     return replace(spectrum, count=n, freedom=n - 1.0, centred=center, **known)
