@@ -24,7 +24,8 @@ import numpy as np
 from princomp import certificates
 from princomp._typing import Array
 from princomp.certificates.left_out import BLOCK, MISS, SPARSE_BLOCK
-from princomp.data import Centered, statistics
+from princomp.data import Centered, budget, statistics
+from princomp.data.sparse import SparseRows
 from princomp.result import Certificate, Result, Status, Value, run, settled, warn
 from princomp.solvers import krylov
 from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
@@ -44,6 +45,8 @@ STEPS_BEYOND = 8  # those that hold k vectors, as a rule
 MARGIN = 1.5
 FEW = 0.05  # of the side: with more components the basis is what takes the time
 ENOUGH = 1e-10  # of a residual: the last steps gain several digits each
+MEAN_APART = 10.0  # times the squares: so large may those of a mean be that is taken off products with sparse data
+COPIED = 0.1  # of free memory, at the most, for the columns of sparse data as rows
 MIXED = 1e-2  # a residual from which single precision is enough for the corrections: their errors are that much smaller
 
 
@@ -92,15 +95,20 @@ class Operator:
 def of_data(X: Centered, total: float, measure: Callable[[Array], certificates.Images]) -> Operator:
     """Return X'X, or, where X is much wider than long, XX'; ``measure`` is a pass over the data, ``total`` is |X|^2."""
     n, p = X.shape
-    by_rows = p > krylov.WIDE * n
-    rough = krylov.may_begin_roughly(n, p, total, certificates.taken_off(X))
+    taken_off = certificates.taken_off(X)
+    rough = krylov.may_begin_roughly(n, p, total, taken_off)
+    turned = _turned(X) if n < p and taken_off <= MEAN_APART * total else None
+    by_rows = p > krylov.WIDE * n or turned is not None
+    single = None
+    if rough:
+        single = partial(_apply, X.in_single(), by_rows) if turned is None else partial(_apply_turned, turned.in_single())
     return Operator(
-        partial(_apply, X, by_rows),
+        partial(_apply, X, by_rows) if turned is None else partial(_apply_turned, turned),
         n if by_rows else p,
         total,
         partial(certificates.floor_of_data, X),
         measure,
-        partial(_apply, X.in_single(), by_rows) if rough else None,
+        single,
         X.rows.sparse,
         (lambda U: svd_of_projection(statistics.apply_transpose(X, U))[1]) if by_rows else None,
         (lambda V: np.linalg.qr(statistics.scores(X, V))[0]) if by_rows else None,
@@ -112,6 +120,19 @@ def _apply(X: Centered, by_rows: bool, V: Array) -> Array:
     if by_rows:
         return statistics.scores(X, statistics.apply_transpose(X, V))
     return statistics.gram_apply(X, V)
+
+
+def _turned(X: Centered) -> Centered | None:
+    """Return X', not centred, of sparse data here: products with XX' then read the data once, as those with X'X do."""
+    if not isinstance(X.rows, SparseRows) or X.dense_tiles or X.factor is not None:
+        return None
+    return Centered(X.rows.transposed()) if X.rows.nbytes <= COPIED * budget.available_bytes() else None
+
+
+def _apply_turned(turned: Centered, V: Array) -> Array:
+    """Return XX' V of centred X: the mean is what XX' has along the ones, on both sides."""
+    image = statistics.gram_apply(turned, V - V.mean(axis=0))
+    return image - image.mean(axis=0)
 
 
 @dataclass(frozen=True)
