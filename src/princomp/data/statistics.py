@@ -135,10 +135,10 @@ def _gram_apply(block: Any, rows: slice, V: Array) -> Array:
 def _there_and_back(block: Array, V: Array) -> tuple[Array, Array]:
     """Return block'(block V) and block V.
 
-    With few vectors OpenBLAS is up to a third faster on one form in double precision, on the other in single (4 to 20
-    vectors, 300 to 20,000 columns, tiles of 16 to 1024 rows).
+    OpenBLAS is up to a third faster on one form in double precision and with about eight vectors, on the other in
+    single with fewer or more (4 to 20 vectors, 300 to 20,000 columns, tiles of 16 to 1024 rows).
     """
-    if block.dtype == np.float64:
+    if block.dtype == np.float64 or 4 < V.shape[1] <= 12:
         scores = block @ V
         return block.T @ scores, scores
     scores = V.T @ block.T
@@ -349,7 +349,7 @@ def moments(
     product, kind = None, {"dense_tiles": dense_tiles, "single": single}
     with np.errstate(over="ignore", invalid="ignore"):
         if scatter:
-            (sums, weighted, product), squares = X.reduce(_scatter, trial_vector(p), tile_rows=GRAM_ROWS)
+            (sums, weighted, product), squares = X.reduce(_scatter, trial_vector(p), tile_rows=X.gram_rows())
         else:
             (sums, weighted), squares = X.reduce(_column_squares if by_column else _sums)
         if not center:
@@ -472,7 +472,7 @@ def gram_apply_and_scores(X: Centered, V: Array) -> tuple[Array, Array, Array]:
 
 def scatter(X: Centered) -> Array:
     """Return X'X, (p, p)."""
-    return X.reduce(_gram, tile_rows=GRAM_ROWS)
+    return X.reduce(_gram, tile_rows=X.gram_rows())
 
 
 def row_gram(X: Centered) -> Array:

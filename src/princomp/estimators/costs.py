@@ -19,7 +19,8 @@ EIGENVALUES = 3.5e-11  # seconds times side^3, for some eigenvectors
 ALL_EIGENVALUES = (1e-10, 4e-8)  # seconds times side^3, and side^2, for all
 SINGULAR_VALUES = (2.5e-10, 8e-8)
 SMALL = 300  # up to which some eigenvectors take as long as all
-NOTHING = 2e-4  # seconds by which "svd", whose digits are all right, may be slower
+PASS = 1e-4  # seconds of a pass over data in memory, beyond its work: "svd" and the eigenproblem of XX' make two more
+LITTLE = 0.1  # seconds that "svd", whose digits are all right, may take for all components
 FEW = 1 / 8  # of the smaller side: with more components "krylov" saves nothing
 
 
@@ -28,12 +29,12 @@ def choose_solver(
 ) -> str:
     """Return the solver that ``"auto"`` means: the one that is likely to take the least time.
 
-    That is, for dense data in memory:
+    That is, as a rule, for dense data in memory:
 
     ===================================  =========  ===================================================
     data (n, p), k components            solver     because
     ===================================  =========  ===================================================
-    n and p at most about 80             svd        exact to the last digit, and costs nothing
+    all components, at most about 700    svd        exact to the last digit, and costs little
     the smaller side at most about 600   eigh       one pass and a small eigenproblem
     k above an eighth of that side       eigh       few vectors are no saving any more
     otherwise                            krylov     a few passes with eight vectors each
@@ -43,15 +44,15 @@ def choose_solver(
     larger sides, too. ``density`` is the share of cells that are stored; ``single``: the data are float32.
     """
     seconds = {
-        "svd": _svd(n, p) + pass_seconds,
+        "svd": _svd(n, p) + 2 * PASS + 2 * pass_seconds,
         "eigh": _eigh(n, p, k, density, single),
         "krylov": _krylov(n, p, k, density, pass_seconds),
     }
     if k > FEW * min(n, p):
         del seconds["krylov"]
-    if seconds["svd"] <= min(seconds.values()) + NOTHING:
+    if k == min(n, p) and seconds["svd"] <= LITTLE:
         return "svd"
-    return min(("eigh", "krylov"), key=lambda name: seconds.get(name, float("inf")))
+    return min(seconds, key=lambda name: seconds[name])
 
 
 def _svd(n: int, p: int) -> float:
@@ -69,7 +70,7 @@ def _eigh(n: int, p: int, k: int, density: float, single: bool) -> float:
     product = float(large) * small**2 / MATRIX / (SINGLE if single else 1.0)
     if density < 1:
         product = min(product, large * (density * small) ** 2 / SPARSE_GRAM + small**2 / MATRIX)
-    back = 6.0 * n * p * k / MATRIX if n < p else 0.0  # vectors of X'X from those of XX', and a pass that measures them
+    back = 6.0 * n * p * k / MATRIX + 2 * PASS if n < p else 0.0  # vectors of X'X from those of XX', and a pass that measures them
     return product + solve + small**3 / 3.0 / MATRIX + back
 
 

@@ -97,11 +97,16 @@ def of_data(X: Centered, total: float, measure: Callable[[Array], certificates.I
     n, p = X.shape
     taken_off = certificates.taken_off(X)
     rough = krylov.may_begin_roughly(n, p, total, taken_off)
+    X = (
+        X if rough else X.kept()
+    )  # few products are in double precision then, and a copy in single is made for the others
     turned = _turned(X) if n < p and taken_off <= MEAN_APART * total else None
     by_rows = p > krylov.WIDE * n or turned is not None
     single = None
     if rough:
-        single = partial(_apply, X.in_single(), by_rows) if turned is None else partial(_apply_turned, turned.in_single())
+        single = (
+            partial(_apply, X.in_single(), by_rows) if turned is None else partial(_apply_turned, turned.in_single())
+        )
     return Operator(
         partial(_apply, X, by_rows) if turned is None else partial(_apply_turned, turned),
         n if by_rows else p,
