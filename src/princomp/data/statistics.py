@@ -342,9 +342,9 @@ def moments(
     n, p = rows.shape
     if about is None:
         about = shift(rows) if center else np.zeros(p)
-        if single:  # a number of the precision of the data: differences from it are then all but exact
+        if single:  # a number of the precision of the data: a difference from it is rounded once, as from any other
             about = about.astype(np.float32).astype(np.float64)
-    X = Centered(rows, about, factor, dense_tiles=dense_tiles, single=single)
+    X = Centered(rows, about.astype(np.float32) if single else about, factor, dense_tiles=dense_tiles, single=single)
     times = 1.0 if factor is None else factor
     product, kind = None, {"dense_tiles": dense_tiles, "single": single}
     with np.errstate(over="ignore", invalid="ignore"):
@@ -478,8 +478,8 @@ def scatter(X: Centered) -> Array:
 def row_gram(X: Centered) -> Array:
     """Return X X', (n, n): of an array here by tiles of columns, of others by pairs of blocks."""
     X = X.on(here(X.rows))
-    if isinstance(X.rows, MemoryRows) and not X.changes:
-        return _gram_of_columns(X)
+    if in_columns(X):
+        return row_gram_of_columns(X)[0]
     out = np.empty((X.shape[0],) * 2)
     last = len(X.rows.offsets) - 1
     implicit = X.rows.sparse and not X.dense_tiles
@@ -492,20 +492,37 @@ def row_gram(X: Centered) -> Array:
     return out
 
 
-def _gram_of_columns(X: Centered) -> Array:
-    """Return XX' of an array, summed over tiles of columns: of a symmetric product BLAS makes one half."""
-    from scipy.linalg.blas import dsyrk
+def in_columns(X: Centered) -> bool:
+    """Tell whether columns of X can be had as rows can: X is an array here."""
+    return isinstance(X.rows, MemoryRows) and not (X.rows.changeable or X.changes)
+
+
+def row_gram_of_columns(X: Centered, *, single: bool = False) -> tuple[Array, float]:
+    """Return XX' of an array, summed over tiles of columns, and how far it was found to be off.
+
+    Of a symmetric product BLAS makes one half. ``single``: products of a tile are in single precision, sums over tiles
+    in double; the error is that of XX'w, w = `trial_vector`, times the side's square root: about a Frobenius norm.
+    """
+    from scipy.linalg.blas import dsyrk, ssyrk
 
     n, p = X.shape
+    dtype, syrk = (np.float32, ssyrk) if single else (np.float64, dsyrk)
     step = max(COLUMNS_BYTES // (8 * n), LEAST_COLUMNS)
-    out, buffer = np.zeros((n, n), order="F"), np.empty((n, min(step, p)))
+    out, buffer = np.zeros((n, n), order="F"), np.empty((n, min(step, p)), dtype)
+    w, through = trial_vector(n).astype(dtype), np.zeros(n)
     with np.errstate(over="ignore", invalid="ignore"):
         for begin in range(0, p, step):
-            part = X.rows.columns(slice(begin, begin + step))
-            mean, factor = (None if x is None else x[begin : begin + step] for x in (X.mean, X.factor))
-            tile = centre(part, mean, factor, buffer if part.shape == buffer.shape else np.empty(part.shape))
-            dsyrk(1.0, tile.T, beta=1.0, c=out, trans=1, lower=1, overwrite_c=1)
-    return np.tril(out) + np.tril(out, -1).T
+            some = slice(begin, begin + step)
+            mean, factor = (None if x is None else x[some] for x in (X.mean, X.factor))
+            part = X.rows.columns(some)
+            tile = centre(part, mean, factor, buffer if part.shape == buffer.shape else np.empty(part.shape, dtype))
+            if single:
+                out += syrk(1.0, tile.T, trans=1, lower=1)
+                through += tile @ (w @ tile)
+            else:
+                syrk(1.0, tile.T, beta=1.0, c=out, trans=1, lower=1, overwrite_c=1)
+    out = np.tril(out) + np.tril(out, -1).T
+    return out, float(np.linalg.norm(out @ w - through) / np.linalg.norm(w) * np.sqrt(n)) if single else 0.0
 
 
 def _apply_block(block: Any, rows: slice, other: Array) -> Array:

@@ -15,7 +15,7 @@ from princomp.data.signature import Signature, require_unchanged
 from princomp.estimators.costs import choose_solver
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.spectrum import Spectrum
-from princomp.estimators.standardise import Standardised, standardise
+from princomp.estimators.standardise import SAFE_IN_SINGLE, Standardised, standardise
 from princomp.losses import Loss, Squared
 from princomp.penalties import Penalty, Zero
 from princomp.result import Certificate, Result, measured, run
@@ -171,11 +171,29 @@ def by_eigh(problem: Eigenproblem) -> Spectrum:
         return by_eigh_of_scatter(statistics.scatter(X), k, problem.total, problem.tol)
     if certificates.taken_off(X) > problem.total and 8.0 * n * p <= DENSE_SHARE * budget.available_bytes():
         X = X.in_dense_tiles()  # in XX' the squares of such a mean would cancel; few cells of it are 0
-    values, V, K, U = eigh.eigh_of_rows(X, k, leading.leading_of_matrix)
-    # XX' has the eigenvalues of X'X: no more than k of them are larger than what it leaves of any k vectors.
+    if X.rows.dtype == np.float32 and statistics.in_columns(X) and _holds_squares(problem):
+        spectrum = _by_rows(replace(problem, X=X), single=True)
+        if spectrum.certificate.holds:
+            return spectrum
+    return _by_rows(replace(problem, X=X))
+
+
+def _by_rows(problem: Eigenproblem, *, single: bool = False) -> Spectrum:
+    """Solve by the eigenproblem of XX'; ``single``: made of products in single precision. A pass measures the answer."""
+    X = problem.X
+    values, V, K, U, error = eigh.eigh_of_rows(X, problem.k, leading.leading_of_matrix, single=single)
+    p = X.shape[1]
     floor = certificates.floor_of_matrix(p, values, certificates.error_of_row_gram(X))
-    left_out = certificates.left_out_of_matrix(K, U, values, problem.tol, float(floor[-1]))
+    # XX' has the eigenvalues of X'X: no more than k of them are larger than what it leaves of any k vectors.
+    unsure = certificates.floor_of_matrix(p, values, error, single=True) if single else floor
+    left_out = certificates.left_out_of_matrix(K, U, values, problem.tol, float(unsure[-1]))
     return _certified("eigh", problem, values, V, left_out, floor=floor)
+
+
+def _holds_squares(problem: Eigenproblem) -> bool:
+    """Tell whether single precision holds the squares of the data."""
+    low, high = SAFE_IN_SINGLE
+    return low < problem.total / problem.X.shape[0] < high
 
 
 def by_svd(problem: Eigenproblem) -> Spectrum:
