@@ -6,7 +6,7 @@ Moments are taken about a shift close to the mean, in float64, so that an offset
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -42,6 +42,7 @@ SHIFT_CELLS = 2**18
 # The mean may be this many standard deviations from the shift before a second pass about the mean itself is made:
 # the digits lost go with the square.
 SHIFT_TOLERANCE = 10.0
+MOST_CONSTANT = 64  # columns of sparse data beside whose mean their deviations vanish, of which it is found out why
 # Share of the squares about the mean from which on it counts that the mean is rounded: that of numbers near 5e-324, or
 # of data 1e16 times as far from zero as they spread.
 COARSE = 0.01
@@ -378,14 +379,48 @@ def moments(
         if np.any(lost > SHIFT_TOLERANCE**2 * found.spread) and not np.array_equal(mean, about):
             again["about"] = mean
         if rows.sparse and not dense_tiles:
-            offset = n * (mean * times) ** 2
-            if np.any(offset > SHIFT_TOLERANCE**2 * found.spread):
+            dwarfed = n * (mean * times) ** 2 > SHIFT_TOLERANCE**2 * found.spread
+            if np.any(dwarfed):
+                constant = _constant(rows, np.flatnonzero(dwarfed)) if found.squares is not None else {}
+                if len(constant) == np.count_nonzero(dwarfed):
+                    return _without_deviations(found, constant)
                 again["dense_tiles"] = True
     if again and not second:
         again = {"about": about} | again
         how: dict[str, Any] = {"by_column": by_column, "scatter": scatter, "single": single}
         return moments(rows, factor=factor, second=True, **how, **again)
     return found
+
+
+def _ends(block: Any, rows: slice, columns: Array) -> tuple[Array, Array]:
+    some = block[:, columns].toarray()
+    return some.min(axis=0), some.max(axis=0)
+
+
+def _merge_ends(total: Any, part: Any) -> Any:
+    return np.minimum(total[0], part[0]), np.maximum(total[1], part[1])
+
+
+def _constant(rows: Rows, columns: Array) -> dict[int, float]:
+    """Return the value of those of some columns of sparse data that are constant; of many, of none."""
+    if len(columns) > MOST_CONSTANT:
+        return {}
+    low, high = rows.reduce(_ends, columns, combine=_merge_ends)
+    return {int(j): float(a) for j, a, b in zip(columns, low, high) if a == b}
+
+
+def _without_deviations(found: Moments, constant: dict[int, float]) -> Moments:
+    """Return the moments of columns that are constant as they are: implicit centring leaves rounding of them."""
+    those = list(constant)
+    mean, sums, squares = found.mean.copy(), found.signature.sums.copy(), np.array(found.squares)
+    mean[those], sums[those], squares[those] = list(constant.values()), 0.0, 0.0
+    how: dict[str, Any] = {"mean": mean, "squares": squares, "total": float(squares.sum())}
+    how["signature"] = replace(found.signature, sums=sums)
+    if found.scatter is not None and found.discrepancy is not None:
+        S, off = found.scatter.copy(), found.discrepancy.copy()
+        S[those], S[:, those], off[those] = 0.0, 0.0, 0.0
+        how |= {"scatter": S, "discrepancy": off}
+    return replace(found, **how)
 
 
 def _weighted_sums(block: Any, rows: slice) -> Array:
