@@ -529,7 +529,11 @@ def row_gram(X: Centered) -> Array:
 
 def in_columns(X: Centered) -> bool:
     """Tell whether columns of X can be had as rows can: X is an array here."""
-    return isinstance(X.rows, MemoryRows) and not (X.rows.changeable or X.changes)
+    return _array(X) is not None
+
+
+def _array(X: Centered) -> MemoryRows | None:
+    return X.rows if isinstance(X.rows, MemoryRows) and not (X.rows.changeable or X.changes) else None
 
 
 def row_gram_of_columns(X: Centered, *, single: bool = False) -> tuple[Array, float]:
@@ -540,16 +544,19 @@ def row_gram_of_columns(X: Centered, *, single: bool = False) -> tuple[Array, fl
     """
     from scipy.linalg.blas import dsyrk, ssyrk
 
-    n, p = X.shape
+    rows, (n, p) = _array(X), X.shape
+    if rows is None:
+        raise TypeError("Columns are those of an array here.")
     dtype, syrk = (np.float32, ssyrk) if single else (np.float64, dsyrk)
     step = max(COLUMNS_BYTES // (8 * n), LEAST_COLUMNS)
     out, buffer = np.zeros((n, n), order="F"), np.empty((n, min(step, p)), dtype)
-    w, through = trial_vector(n).astype(dtype), np.zeros(n)
+    w: Array = trial_vector(n).astype(dtype)
+    through: Array = np.zeros(n)
     with np.errstate(over="ignore", invalid="ignore"):
         for begin in range(0, p, step):
             some = slice(begin, begin + step)
             mean, factor = (None if x is None else x[some] for x in (X.mean, X.factor))
-            part = X.rows.columns(some)
+            part = rows.columns(some)
             tile = centre(part, mean, factor, buffer if part.shape == buffer.shape else np.empty(part.shape, dtype))
             if single:
                 out += syrk(1.0, tile.T, trans=1, lower=1)

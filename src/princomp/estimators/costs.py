@@ -20,6 +20,7 @@ ALL_EIGENVALUES = (1e-10, 4e-8)  # seconds times side^3, and side^2, for all
 SINGULAR_VALUES = (2.5e-10, 8e-8)
 SMALL = 300  # up to which some eigenvectors take as long as all
 PASS = 1e-4  # seconds of a pass over data in memory, beyond its work: "svd" and the eigenproblem of XX' make two more
+WIDE_PASSES = 50  # that XX' takes of data on workers: by pairs of blocks
 LITTLE = 0.1  # seconds that "svd", whose digits are all right, may take for all components
 FEW = 1 / 8  # of the smaller side: with more components "krylov" saves nothing
 
@@ -45,7 +46,7 @@ def choose_solver(
     """
     seconds = {
         "svd": _svd(n, p) + 2 * PASS + 2 * pass_seconds,
-        "eigh": _eigh(n, p, k, density, single),
+        "eigh": _eigh(n, p, k, density, single) + (WIDE_PASSES if n < p else 0) * pass_seconds,
         "krylov": _krylov(n, p, k, density, pass_seconds),
     }
     if k > FEW * min(n, p):
@@ -70,7 +71,9 @@ def _eigh(n: int, p: int, k: int, density: float, single: bool) -> float:
     product = float(large) * small**2 / MATRIX / (SINGLE if single else 1.0)
     if density < 1:
         product = min(product, large * (density * small) ** 2 / SPARSE_GRAM + small**2 / MATRIX)
-    back = 6.0 * n * p * k / MATRIX + 2 * PASS if n < p else 0.0  # vectors of X'X from those of XX', and a pass that measures them
+    back = (
+        6.0 * n * p * k / MATRIX + 2 * PASS if n < p else 0.0
+    )  # vectors of X'X from those of XX', and a pass that measures them
     return product + solve + small**3 / 3.0 / MATRIX + back
 
 

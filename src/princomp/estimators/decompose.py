@@ -87,25 +87,27 @@ def decompose(
         spectrum = by_eigh_of_scatter(found.scatter, k, found.total, tol, found.error)
     size = found.unit
     loss, penalty = (loss or Squared()).in_units(size), (penalty or Zero()).times(size).times(size)
-    X = found.X.kept() if spectrum is None else found.X
-    problem = Eigenproblem(X, k, found.total, tol, generator, max_iter, drive, loss, penalty, found.signature, names)
+    problem = Eigenproblem(
+        found.X, k, found.total, tol, generator, max_iter, drive, loss, penalty, found.signature, names
+    )
     if spectrum is None:
         spectrum = SOLVERS[solver](problem) if found.total > 0 else _nothing_varies(solver, problem)
     if all_digits and spectrum.solver == "eigh":
-        known = spectrum.certificate.details.get("known", 0.0)
-        if np.max(known) > (
-            max(tol, SINGLE_HIDES) if found.single else tol
-        ):  # some drown in the rounding of the leading component
+        hidden, allowed = spectrum.certificate.details.get("known", 0.0), max(tol, SINGLE_HIDES if found.single else 0)
+        if np.max(hidden) > allowed:  # some drown in the rounding of the leading component
             spectrum = _with_all_digits(problem)
-    known = {"mean": found.mean, "scale": found.scale, "unit": found.unit}
-    return replace(spectrum, count=n, freedom=n - 1.0, centred=center, **known)
+    units: dict[str, Any] = {"mean": found.mean, "scale": found.scale, "unit": found.unit}
+    return replace(spectrum, count=n, freedom=n - 1.0, centred=center, **units)
 
 
 def _in_single(rows: Rows, k: int, tol: float, **how: Any) -> tuple[Standardised | None, Spectrum | None]:
-    """Solve by X'X of products in single precision: nothing, where these hide more than SINGLE_HIDES of a variance."""
+    """Solve by X'X of products in single precision, unless these would hide more than SINGLE_HIDES of a variance.
+
+    What is returned of moments serves in any case, unless it is None.
+    """
     found = standardise(rows, scatter=True, single=True, **how)
     if not (found.single and found.scatter is not None and found.total > 0):
-        return None, None
+        return found, None
     spectrum = by_eigh_of_scatter(found.scatter, k, found.total, tol, found.error, single=True)
     hidden = float(np.max(spectrum.certificate.details["known"]))
     return (found, spectrum) if spectrum.certificate.holds and hidden <= SINGLE_HIDES else (None, None)
@@ -179,7 +181,7 @@ def by_eigh(problem: Eigenproblem) -> Spectrum:
 
 
 def _by_rows(problem: Eigenproblem, *, single: bool = False) -> Spectrum:
-    """Solve by the eigenproblem of XX'; ``single``: made of products in single precision. A pass measures the answer."""
+    """Solve by the eigenproblem of XX', ``single``: of products in single precision; a pass measures the answer."""
     X = problem.X
     values, V, K, U, error = eigh.eigh_of_rows(X, problem.k, leading.leading_of_matrix, single=single)
     p = X.shape[1]

@@ -40,7 +40,7 @@ def eigh_of_rows(
     *,
     single: bool = False,
 ) -> tuple[Array, Array, Array, Array, float]:
-    """Return eigenvalues of X'X, descending, vectors V (p, k), XX' (n, n), its vectors (n, k), and its error: for n < p.
+    """Return eigenvalues of X'X, descending, vectors V (p, k), XX' (n, n), its vectors (n, k), its error: for n < p.
 
     ``single``: XX' is made of products in single precision, with the error that is found; V is not.
     """

@@ -97,23 +97,21 @@ def of_data(X: Centered, total: float, measure: Callable[[Array], certificates.I
     n, p = X.shape
     taken_off = certificates.taken_off(X)
     rough = krylov.may_begin_roughly(n, p, total, taken_off)
-    X = (
-        X if rough else X.kept()
-    )  # few products are in double precision then, and a copy in single is made for the others
+    kept = X if rough else X.kept()  # few products are in double precision then: there is a copy in single for others
+    by_rows = p > krylov.WIDE * n
+    apply = partial(_apply, kept, by_rows)
+    in_single = partial(_apply, X.in_single(), by_rows) if rough else None
     turned = _turned(X) if n < p and taken_off <= MEAN_APART * total else None
-    by_rows = p > krylov.WIDE * n or turned is not None
-    single = None
-    if rough:
-        single = (
-            partial(_apply, X.in_single(), by_rows) if turned is None else partial(_apply_turned, turned.in_single())
-        )
+    if turned is not None:
+        by_rows, apply = True, partial(_apply_turned, turned)
+        in_single = partial(_apply_turned, turned.in_single()) if rough else None
     return Operator(
-        partial(_apply, X, by_rows) if turned is None else partial(_apply_turned, turned),
+        apply,
         n if by_rows else p,
         total,
         partial(certificates.floor_of_data, X),
         measure,
-        single,
+        in_single,
         X.rows.sparse,
         (lambda U: svd_of_projection(statistics.apply_transpose(X, U))[1]) if by_rows else None,
         (lambda V: np.linalg.qr(statistics.scores(X, V))[0]) if by_rows else None,
