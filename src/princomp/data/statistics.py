@@ -304,8 +304,10 @@ def shift(rows: Rows) -> Array:
         return _shifts[rows]
     n = min(max(round(SHIFT_SHARE * rows.shape[0]), SHIFT_LEAST), SHIFT_ROWS, max(SHIFT_CELLS // rows.shape[1], 1))
     n = min(n, rows.shape[0])
-    first = np.asarray(rows.block(0)[:n], np.float64) if _first_is_here(rows, n) else take(Centered(rows), np.arange(n))
     with np.errstate(over="ignore", invalid="ignore"):
+        first = (
+            np.asarray(rows.block(0)[:n], np.float64) if _first_is_here(rows, n) else take(Centered(rows), np.arange(n))
+        )
         # About the first row: a plain mean of numbers near 1e10 costs digits. Differences may overflow, shares do not.
         near = first[0] + (first - first[0]).mean(axis=0)
         near = np.where(np.isfinite(near), near, (first / n).sum(axis=0))

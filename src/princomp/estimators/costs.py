@@ -18,6 +18,8 @@ PROBE = 12  # more steps, with as many vectors: what was left out
 EIGENVALUES = 3.5e-11  # seconds times side^3, for some eigenvectors
 ALL_EIGENVALUES = (1e-10, 4e-8)  # seconds times side^3, and side^2, for all
 SINGULAR_VALUES = (2.5e-10, 8e-8)
+SVD_COPIES = 32.0  # bytes for each cell of wide data, which are copied whole, and their factors
+COPY = 1e10  # bytes a second, into memory that is new
 SMALL = 300  # up to which some eigenvectors take as long as all
 PASS = 1e-4  # seconds of a pass over data in memory, beyond its work: "svd" and the eigenproblem of XX' make two more
 WIDE_PASSES = 50  # that XX' takes of data on workers: by pairs of blocks
@@ -59,7 +61,8 @@ def choose_solver(
 def _svd(n: int, p: int) -> float:
     small, large = sorted((n, p))
     cubed, squared = SINGULAR_VALUES
-    return 2.0 * large * small**2 / MATRIX + cubed * small**3 + squared * small**2
+    copies = SVD_COPIES * n * p / COPY if n <= p else 0.0
+    return 2.0 * large * small**2 / MATRIX + cubed * small**3 + squared * small**2 + copies
 
 
 def _eigh(n: int, p: int, k: int, density: float, single: bool) -> float:
