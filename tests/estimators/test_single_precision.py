@@ -29,19 +29,14 @@ def variances(X):
 
 @pytest.fixture
 def made(monkeypatch):
-    """Count how often X'X, or XX', is made in either precision."""
+    """Count how often XX' is made in either precision."""
     counts = {True: 0, False: 0}
-    of_columns, of_rows = statistics.moments, statistics.row_gram_of_columns
-
-    def columns(rows, *, single=False, scatter=False, **how):
-        counts[single] += scatter
-        return of_columns(rows, single=single, scatter=scatter, **how)
+    of_rows = statistics.row_gram_of_columns
 
     def rows(X, *, single=False):
         counts[single] += 1
         return of_rows(X, single=single)
 
-    monkeypatch.setattr(statistics, "moments", columns)
     monkeypatch.setattr(statistics, "row_gram_of_columns", rows)
     return counts
 
@@ -54,20 +49,18 @@ def test_stated_errors_are_no_smaller_than_they_are(kind, shape):
     wrong = np.abs(found.explained_variance_ - variances(X)[:4])
     assert found.certificate_.holds
     assert (wrong <= found.certificate_.details["error"] * (1 + 1e-6)).all()
-    assert (wrong <= 2e-4 * variances(X)[:4]).all()
+    assert (wrong <= 1e-6 * variances(X)[:4]).all()
 
 
-@pytest.mark.parametrize("shape", [(900, 40), (40, 900)])
-def test_one_product_in_single_precision_is_enough(shape, made):
-    X = make_spiked(*shape, rank=5, random_state=0).X.astype(np.float32)
+def test_one_product_in_single_precision_is_enough(made):
+    X = make_spiked(40, 900, rank=5, random_state=0).X.astype(np.float32)
     PCA(3, solver="eigh").fit(X)
     assert made == {True: 1, False: 0}
 
 
-@pytest.mark.parametrize("shape", [(900, 40), (40, 900)])
-def test_what_single_precision_would_hide_is_found_in_double(shape, made):
-    side = min(shape)
-    left, right = (np.linalg.qr(RNG.standard_normal((size, side)))[0] for size in shape)
+def test_what_single_precision_would_hide_is_found_in_double(made):
+    side = 40
+    left, right = (np.linalg.qr(RNG.standard_normal((size, side)))[0] for size in (40, 900))
     X = ((left * 10.0 ** -np.linspace(0, 4, side)) @ right.T).astype(np.float32)
     found = PCA(side // 2, solver="eigh").fit(X)
     assert made[False] == 1
@@ -75,13 +68,13 @@ def test_what_single_precision_would_hide_is_found_in_double(shape, made):
 
 
 def test_squares_that_single_precision_does_not_hold(made):
-    X = (1e15 * RNG.standard_normal((300, 10))).astype(np.float32)
+    X = (1e15 * RNG.standard_normal((10, 300))).astype(np.float32)
     np.testing.assert_allclose(PCA(3, solver="eigh").fit(X).explained_variance_, variances(X)[:3], rtol=1e-6)
     assert made[False] == 1
 
 
 def test_a_tolerance_that_single_precision_cannot_reach(made):
-    X = make_spiked(900, 40, rank=5, random_state=0).X.astype(np.float32)
+    X = make_spiked(40, 900, rank=5, random_state=0).X.astype(np.float32)
     found = PCA(3, solver="eigh", tol=1e-12).fit(X)
     assert found.certificate_.residual <= 1e-12
 

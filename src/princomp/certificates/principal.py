@@ -33,11 +33,6 @@ from princomp.result import Certificate
 # graded and tied matrices of sides 5 to 3000, by products with X and by a matrix.
 DATA_ROUNDING = 4.0
 MATRIX_ROUNDING = 12.0
-# The same of products of tiles in single precision that are added up in double, in units of its eps, beside so many
-# times the error that was measured: at least 1.7 times the largest error of an eigenvalue seen (noise, spikes, heavy
-# tails, giant columns, counts, sorted columns, offsets; 500 x 10 to 100,000 x 20 and 3000 x 1000).
-SINGLE_ROUNDING = 4.0
-SINGLE_SAFETY = 2.0
 NOTHING_KNOWN = 1e200  # a floor as high as this, in units in which data spread by about 1, need not be higher
 
 
@@ -157,16 +152,10 @@ def error_of_row_gram(X: Centered) -> float:
     return MATRIX_ROUNDING * np.finfo(float).eps * taken_off(X)
 
 
-def floor_of_matrix(size: int, values: Array, error: float = 0.0, *, single: bool = False) -> Array:
-    """Return what rounding leaves unknown of eigenvalues (k,) of a matrix of this size, which is known to ``error``.
-
-    ``single``: the matrix was summed up in double precision from products of tiles in single.
-    """
+def floor_of_matrix(size: int, values: Array, error: float = 0.0) -> Array:
+    """Return what rounding leaves unknown of eigenvalues (k,) of a matrix of this size, which is known to ``error``."""
     leading = max(float(values.max(initial=0.0)), 0.0)
-    rounding = MATRIX_ROUNDING * np.sqrt(size) * np.finfo(float).eps
-    if single:
-        rounding, error = rounding + SINGLE_ROUNDING * float(np.finfo(np.float32).eps), SINGLE_SAFETY * error
-    return np.full(len(values), rounding * leading + error)
+    return np.full(len(values), MATRIX_ROUNDING * np.sqrt(size) * np.finfo(float).eps * leading + error)
 
 
 def certify(

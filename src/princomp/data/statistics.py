@@ -60,7 +60,6 @@ class Moments:
     scatter: Array | None = None  # (p, p) X'X of the centred data
     discrepancy: Array | None = None  # (p,) (X'X)w - X'(Xw), w = `trial_vector`: what rounding, or worse, made of X'X
     dense_tiles: bool = False  # sparse data whose mean is too large for implicit centring
-    single: bool = False  # whether products of tiles were made in single precision
 
     @classmethod
     def of(cls, n: int, mean: Array, times: Any, weighted: Array, squares: Array, product: Any, **how: Any) -> Moments:
@@ -331,25 +330,21 @@ def moments(
     scatter: bool = False,
     about: Array | None = None,
     dense_tiles: bool = False,
-    single: bool = False,
     second: bool = False,
 ) -> Moments:
     """Return mean and squared deviations of X times ``factor``, in one pass about a shift.
 
     ``mean`` is in the units of X, squares and signature are in those of X times ``factor``. If the shift proves too
     far from the mean, or the mean too large for the implicit centring of sparse data, a second, safe pass is made.
-    ``single``: tiles are in single precision, once they are less the shift, and so are products of a tile.
     With ``center=False`` the squares are about zero and the mean returned is zero. Numbers that are not finite come
     out as such: `column_faults` says where they are.
     """
     n, p = rows.shape
     if about is None:
         about = shift(rows) if center else np.zeros(p)
-        if single:  # a number of the precision of the data: a difference from it is rounded once, as from any other
-            about = about.astype(np.float32).astype(np.float64)
-    X = Centered(rows, about.astype(np.float32) if single else about, factor, dense_tiles=dense_tiles, single=single)
+    X = Centered(rows, about, factor, dense_tiles=dense_tiles)
     times = 1.0 if factor is None else factor
-    product, kind = None, {"dense_tiles": dense_tiles, "single": single}
+    product, kind = None, {"dense_tiles": dense_tiles}
     with np.errstate(over="ignore", invalid="ignore"):
         if scatter:
             (sums, weighted, product), squares = X.reduce(_scatter, trial_vector(p), tile_rows=X.gram_rows())
@@ -389,7 +384,7 @@ def moments(
                 again["dense_tiles"] = True
     if again and not second:
         again = {"about": about} | again
-        how: dict[str, Any] = {"by_column": by_column, "scatter": scatter, "single": single}
+        how: dict[str, Any] = {"by_column": by_column, "scatter": scatter}
         return moments(rows, factor=factor, second=True, **how, **again)
     return found
 

@@ -71,7 +71,7 @@ def _eigh(n: int, p: int, k: int, density: float, single: bool) -> float:
     solve = cubed * small**3 + squared * small**2
     if small > SMALL:
         solve = min(solve, EIGENVALUES * small**3 + 2.0 * k * small**2 / MATRIX)
-    product = float(large) * small**2 / MATRIX / (SINGLE if single else 1.0)
+    product = float(large) * small**2 / MATRIX / (SINGLE if single and n < p else 1.0)
     if density < 1:
         product = min(product, large * (density * small) ** 2 / SPARSE_GRAM + small**2 / MATRIX)
     back = (

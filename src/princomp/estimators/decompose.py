@@ -15,7 +15,7 @@ from princomp.data.signature import Signature, require_unchanged
 from princomp.estimators.costs import choose_solver
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.spectrum import Spectrum
-from princomp.estimators.standardise import SAFE_IN_SINGLE, Standardised, standardise
+from princomp.estimators.standardise import SAFE_IN_SINGLE, standardise
 from princomp.losses import Loss, Squared
 from princomp.penalties import Penalty, Zero
 from princomp.result import Certificate, Result, measured, run
@@ -23,7 +23,11 @@ from princomp.solvers import eigh, leading, optimize, svd
 from princomp.solvers.signs import signs
 
 SMALL_SIDE = 500  # rows up to which data on workers are fetched for a singular value decomposition
-SINGLE_HIDES = 1e-4  # of a variance of float32 data: what rounding of products may hide before they are made in double
+# What products of tiles in single precision, added up in double, may be off by: in units of its eps, beside so many
+# times the error that was measured. That is at least 1.7 times the largest error of an eigenvalue seen (noise, spikes,
+# heavy tails, giant columns, counts, sorted columns, offsets; 500 x 10 to 100,000 x 20 and 3000 x 1000).
+SINGLE_ROUNDING = 4.0
+SINGLE_SAFETY = 2.0
 DENSE_SHARE = 0.1  # of free memory, that rows with a large mean may take when they are filled in
 SVD_WORK = 2e10  # multiplications that a singular value decomposition may take where "eigh" loses digits: some seconds
 
@@ -78,12 +82,8 @@ def decompose(
     if in_scatter:
         budget.require(24.0 * p * p, f"The {p} x {p} matrix X'X", 'Use solver="krylov".')
     how: dict[str, Any] = {"center": center, "scale": scale, "names": names}
-    found, spectrum = None, None
-    if in_scatter and rows.dtype == np.float32 and not (rows.sparse or scale):
-        found, spectrum = _in_single(rows, k, tol, **how)
-    if found is None:
-        found = standardise(rows, scatter=in_scatter, **how)
-    if found.scatter is not None and spectrum is None:
+    found, spectrum = standardise(rows, scatter=in_scatter, **how), None
+    if found.scatter is not None:
         spectrum = by_eigh_of_scatter(found.scatter, k, found.total, tol, found.error)
     size = found.unit
     loss, penalty = (loss or Squared()).in_units(size), (penalty or Zero()).times(size).times(size)
@@ -93,24 +93,11 @@ def decompose(
     if spectrum is None:
         spectrum = SOLVERS[solver](problem) if found.total > 0 else _nothing_varies(solver, problem)
     if all_digits and spectrum.solver == "eigh":
-        hidden, allowed = spectrum.certificate.details.get("known", 0.0), max(tol, SINGLE_HIDES if found.single else 0)
-        if np.max(hidden) > allowed:  # some drown in the rounding of the leading component
+        known = spectrum.certificate.details.get("known", 0.0)
+        if np.max(known) > tol:  # some drown in the rounding of the leading component
             spectrum = _with_all_digits(problem)
     units: dict[str, Any] = {"mean": found.mean, "scale": found.scale, "unit": found.unit}
     return replace(spectrum, count=n, freedom=n - 1.0, centred=center, **units)
-
-
-def _in_single(rows: Rows, k: int, tol: float, **how: Any) -> tuple[Standardised | None, Spectrum | None]:
-    """Solve by X'X of products in single precision, unless these would hide more than SINGLE_HIDES of a variance.
-
-    What is returned of moments serves in any case, unless it is None.
-    """
-    found = standardise(rows, scatter=True, single=True, **how)
-    if not (found.single and found.scatter is not None and found.total > 0):
-        return found, None
-    spectrum = by_eigh_of_scatter(found.scatter, k, found.total, tol, found.error, single=True)
-    hidden = float(np.max(spectrum.certificate.details["known"]))
-    return (found, spectrum) if spectrum.certificate.holds and hidden <= SINGLE_HIDES else (None, None)
 
 
 def _with_all_digits(problem: Eigenproblem) -> Spectrum:
@@ -151,16 +138,14 @@ def _nothing_varies(solver: str, problem: Eigenproblem) -> Spectrum:
     return Spectrum(solver, np.zeros(problem.k), V, 0.0, Certificate(0.0, problem.tol, "global", True))
 
 
-def by_eigh_of_scatter(
-    S: Array, k: int, total: float, tol: float, error: float = 0.0, *, single: bool = False
-) -> Spectrum:
+def by_eigh_of_scatter(S: Array, k: int, total: float, tol: float, error: float = 0.0) -> Spectrum:
     """Solve by the eigenproblem of a scatter matrix (p, p), which is known up to ``error``."""
     values, V = leading.leading_of_matrix(S, k)
-    floor = certificates.floor_of_matrix(len(S), values, error, single=single)
+    floor = certificates.floor_of_matrix(len(S), values, error)
     left_out = certificates.left_out_of_matrix(S, V, values, tol, float(floor[-1]))
     measured = certificates.images_by_product(partial(np.matmul, S), V)
     certificate = certificates.certify(V, values, measured, left_out, tol=tol, floor=floor)
-    if error > max(tol, SINGLE_HIDES if single else 0.0) * values[0]:  # then X'X is not that of the data
+    if error > tol * values[0]:  # then X'X is not that of the data
         certificate = replace(certificate, residual=max(certificate.residual, error / values[0]))
     return Spectrum("eigh", np.maximum(values, 0.0), V, total, certificate)
 
@@ -187,8 +172,10 @@ def _by_rows(problem: Eigenproblem, *, single: bool = False) -> Spectrum:
     p = X.shape[1]
     floor = certificates.floor_of_matrix(p, values, certificates.error_of_row_gram(X))
     # XX' has the eigenvalues of X'X: no more than k of them are larger than what it leaves of any k vectors.
-    unsure = certificates.floor_of_matrix(p, values, error, single=True) if single else floor
-    left_out = certificates.left_out_of_matrix(K, U, values, problem.tol, float(unsure[-1]))
+    unsure = float(floor[-1])
+    if single:
+        unsure += SINGLE_ROUNDING * float(np.finfo(np.float32).eps * values[0]) + SINGLE_SAFETY * error
+    left_out = certificates.left_out_of_matrix(K, U, values, problem.tol, unsure)
     return _certified("eigh", problem, values, V, left_out, floor=floor)
 
 

@@ -14,7 +14,7 @@ from princomp.estimators.checks import check_values, column
 # Squares are safe from overflow and underflow while their sum lies between these; outside, X is multiplied by a power
 # of two first, which is exact.
 SAFE_TOTAL = (1e-100, 1e100)
-SAFE_IN_SINGLE = (1e-20, 1e20)  # of a row
+SAFE_IN_SINGLE = (1e-20, 1e20)  # of a row, in single precision
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,6 @@ class Standardised:
     unit: float  # what X was multiplied by
     scatter: Array | None  # X'X, if it was asked for
     error: float  # of that, measured
-    single: bool  # whether it was made of products in single precision
     signature: Signature  # of X, from the pass that measured it
 
     def require_unchanged(self, names: Any = None) -> None:
@@ -37,16 +36,13 @@ class Standardised:
             require_unchanged(self.signature, statistics.weighted_sums(self.X), names)
 
 
-def standardise(
-    rows: Rows, *, center: bool, scale: bool, scatter: bool = False, single: bool = False, names: Any = None
-) -> Standardised:
+def standardise(rows: Rows, *, center: bool, scale: bool, scatter: bool = False, names: Any = None) -> Standardised:
     """Return rows less their mean, divided by their standard deviations (n - 1) if ``scale``, in safe units.
 
-    ``scatter`` asks for X'X too, from the same pass; ``single`` lets it be made of products in single precision, if
-    that holds their squares. ValueError names a column that holds NaN or inf.
+    ``scatter`` asks for X'X too, from the same pass. ValueError names a column that holds NaN or inf.
     """
     n, p = rows.shape
-    found, unit = _measure(rows, names, by_column=scale, center=center, scatter=scatter, single=single)
+    found, unit = _measure(rows, names, by_column=scale, center=center, scatter=scatter)
     deviation, total, S = None, found.total, found.scatter
     if scale and found.squares is not None:
         spread = np.sqrt(np.maximum(found.squares, 0.0) / (n - 1))
@@ -68,7 +64,6 @@ def standardise(
         unit=float(unit) if deviation is None else 1.0,
         scatter=S,
         error=_error(found, deviation),
-        single=found.single,
         signature=found.signature if deviation is None else found.signature.times(varies / deviation),
     )
 
@@ -103,15 +98,11 @@ def check_scale(scale: Array, names: Any = None) -> None:
         )
 
 
-def _measure(rows: Rows, names: Any, *, by_column: bool, single: bool, **how: Any) -> tuple[Moments, Any]:
+def _measure(rows: Rows, names: Any, *, by_column: bool, **how: Any) -> tuple[Moments, Any]:
     """Return moments of X times a power of two in which squares neither overflow nor vanish, and that power.
 
     One power for all columns, or, ``by_column``, one for each.
     """
-    if single and not by_column:
-        found = statistics.moments(rows, single=True, **how)
-        if SAFE_IN_SINGLE[0] < found.total / found.count < SAFE_IN_SINGLE[1]:
-            return found, 1.0
     found = statistics.moments(rows, by_column=by_column, **how)
     sizes = found.spread if by_column else np.array(found.total)
     safe = (SAFE_TOTAL[0] < sizes) & (sizes < SAFE_TOTAL[1])
