@@ -15,6 +15,7 @@ HEADERS = {
     "kernel.py": "captured / optimum",
     "coding.py": "times ours",
     "dictionary.py": "held-out value",
+    "sweep.py": "theirs / ours",
     "offsets.py": "scikit-learn default",
     "memmap.py": "peak unshared memory",
     "probabilistic.py": "times ours",

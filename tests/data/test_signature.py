@@ -164,7 +164,6 @@ REREADERS = {
     "krylov, scaled": PCA(2, solver="krylov", scale=True),
     "krylov, not centred": PCA(2, solver="krylov", center=False),
     "optimize": PCA(2, solver="optimize"),
-    "probabilistic, closed form": ProbabilisticPCA(2),
     "sparse, by number": SparsePCA(2, nonzeros=3),
     "sparse, dictionary": SparsePCA(2, formulation="dictionary", alpha=0.1),
     "sparse, regression": SparsePCA(2, formulation="regression", alpha=0.1, scale=True),

@@ -120,3 +120,32 @@ def test_blocks_share_the_memory_of_the_matrix():
         assert np.shares_memory(block.indices, X.indices)
         np.testing.assert_array_equal(block.toarray(), X[rows.rows(i)].toarray())
     assert single.block(0).dtype == np.float32
+
+
+# --- constant columns -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [1.0, np.pi, 1e9])
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("solver", ["eigh", "krylov"])
+def test_a_constant_column_is_no_reason_to_make_tiles_dense(value, scale, solver, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 30)) * (rng.random((400, 30)) < 0.1)
+    more = np.hstack([X, np.full((400, 1), value)])
+    plain = PCA(3, solver=solver, scale=scale, random_state=0).fit(X)
+    rows = as_rows(sp.csr_array(more))
+    found = statistics.moments(rows, by_column=True)
+    assert not found.dense_tiles
+    assert found.squares[30] == 0
+    assert found.mean[30] == value
+    pca = PCA(3, solver=solver, scale=scale, random_state=0).fit(sp.csr_array(more))
+    np.testing.assert_allclose(pca.explained_variance_, plain.explained_variance_, rtol=1e-9 + 1e-14 * value)
+    assert np.abs(pca.components_[:, 30]).max() <= 1e-12 * value
+
+
+def test_a_column_that_hardly_varies_is_one():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 30)) * (rng.random((400, 30)) < 0.1)
+    X[:, 7] = 1.0
+    X[11, 7] += 1e-6
+    assert statistics.moments(as_rows(sp.csr_array(X)), by_column=True).dense_tiles

@@ -261,10 +261,10 @@ def test_parts_without_rows_are_no_loss():
 
 def test_transform_in_several_tiles_of_a_second_block():
     """Of wide rows a tile has 128: 300 of them are cut into three, in the first block and in those after it."""
-    X = np.random.default_rng(0).normal(size=(700, 600)) + 7.0
+    X = np.random.default_rng(0).normal(size=(700, 1000)) + 7.0
     rows = as_rows(X, block_rows=300)
-    assert Centered(rows, np.zeros(600)).tile_rows() < 150
-    numbers = Centered(rows, np.ones(600)).map(row_functions.row_numbers, width=1, dtype=np.float64)
+    assert Centered(rows, np.zeros(1000)).tile_rows() < 150
+    numbers = Centered(rows, np.ones(1000)).map(row_functions.row_numbers, width=1, dtype=np.float64)
     assert numbers[:, 0].tolist() == list(range(700))
     pca = PCA(3, solver="krylov", random_state=0).fit(rows)
     np.testing.assert_allclose(pca.transform(rows), (X - X.mean(axis=0)) @ pca.components_.T, atol=1e-10)

@@ -123,7 +123,7 @@ def _lanczos(
     """Multiply until something above ``limit`` is found, or is known not to be there."""
     p, room = len(V), len(V) - V.shape[1]
     b = room if room <= ALL_AT_ONCE else block
-    basis, projected = np.zeros((p, 0)), np.zeros((0, 0))
+    basis, projected, most = np.zeros((p, 0)), np.zeros((0, 0)), last * (1 + LEFT_OUT) + floor
     Q = _orthonormal(rng.standard_normal((p, b)), V, basis)
     for step in range(1, STEPS + 1):
         image = apply(Q).astype(np.float64, copy=False)
@@ -134,19 +134,20 @@ def _lanczos(
         grown[: m - b, : m - b] = projected
         grown[:, m - b :], grown[m - b :, :] = column, column.T
         projected = (grown + grown.T) / 2
-        largest, Y = np.linalg.eigh(projected)
-        found = float(largest[-1])
-        vectors = basis @ Y[:, ::-1][:, :block]
-        if found > limit:
-            return LeftOut(found, np.inf, 1.0, vectors)
-        b = min(b, room - m)
-        if b == 0:
-            return LeftOut(found, found + error)
-        bound = found * _excess(room, Q.shape[1], step, miss) + error
-        if bound <= last * (1 + LEFT_OUT) + floor:
-            return LeftOut(found, bound, MISS, vectors)
+        following, excess = min(b, room - m), _excess(room, Q.shape[1], step, miss) if room > m else 1.0
+        surely = float(np.diag(projected).max())  # a value is at least this
+        if surely > limit or surely * excess + error <= most or following == 0 or step == STEPS:
+            largest, Y = np.linalg.eigh(projected)
+            found, vectors = float(largest[-1]), basis @ Y[:, ::-1][:, :block]
+            if found > limit:
+                return LeftOut(found, np.inf, 1.0, vectors)
+            if following == 0:
+                return LeftOut(found, found + error)
+            if found * excess + error <= most or step == STEPS:
+                return LeftOut(found, found * excess + error, MISS, vectors)
+        b = following
         Q = _orthonormal(image[:, :b], V, basis)
-    return LeftOut(found, bound, MISS, vectors)
+    raise AssertionError("the last step returns")
 
 
 def _excess(room: int, b: int, steps: int, miss: float) -> float:

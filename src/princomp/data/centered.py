@@ -9,25 +9,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from princomp._typing import Array
+from princomp.data.memory import MemoryRows
 from princomp.data.outputs import Outputs, Together
 from princomp.data.rows import Function, Merge, Rows, add, centre
 from princomp.data.sparse import CenteredSparse
 from princomp.data.wrapped import Change, of_changed
 
-# A tile of a product should stay in the second-level cache, but a tile of a few rows would waste BLAS.
-PRODUCT_BYTES = 2**19
+# A tile of a product should stay in the second-level cache, but a tile of a few rows would waste BLAS (4 to 20 columns,
+# 300 to 20,000 columns of X, in both precisions).
+PRODUCT_BYTES = 2**20
 PRODUCT_ROWS = 128
 WIDE_BYTES = 2**21  # unless rows are so long that this is more
-# With few columns OpenBLAS multiplies up to twice as fast below this many multiplications (seen at 1000 to 20000
-# columns of X, in both precisions), down to so many rows.
-FEW_COLUMNS = 8
-SMALL_PRODUCT = 10**6
 LEAST_ROWS = 16
 # Factors of columns between which numbers that are multiplied by them instead of the data neither overflow nor vanish.
 UNITS = (1e-100, 1e100)
 UNITS_SINGLE = (1e-12, 1e12)
-# A Gram matrix adds p x p numbers for each tile: more rows to a tile make that cheap.
+# A Gram matrix adds p x p numbers for each tile: more rows to a tile make that cheap. Of narrow data a tile has more
+# still, but no more than sums in single precision may have.
 GRAM_ROWS = 1024
+GRAM_BYTES = 2**19
+MOST_GRAM_ROWS = 8192
 
 
 class Centered:
@@ -82,6 +83,19 @@ class Centered:
         rows, centred = self.rows.in_single(self.mean, self.factor)
         known: dict[str, Any] = {"mean": None, "factor": None, "dense_tiles": False} if centred else {}
         return self._but(rows=rows, single=True, **known)
+
+    def kept(self) -> Centered:
+        """Return the same matrix, centred and scaled once and for all if it is an array here, of a block at the most.
+
+        A copy of what is that small costs less than to centre it anew in every pass.
+        """
+        rows, (n, p) = self.rows, self.shape
+        small = isinstance(rows, MemoryRows) and not rows.changeable and len(rows.offsets) == 2
+        if not small or self.changes or (self.mean is None and self.factor is None):
+            return self
+        with np.errstate(over="ignore", invalid="ignore"):
+            copy = centre(rows.block(0), self.mean, self.factor, np.empty((n, p)))
+        return Centered(MemoryRows(copy), single=self.single)
 
     def on(self, rows: Rows) -> Centered:
         """Return the same of other rows."""
@@ -141,12 +155,13 @@ class Centered:
 
     def tile_rows(self, columns: int = 1) -> int:
         """Return the number of rows of a tile for products with so many columns: many are worth a larger buffer."""
-        p = max(self.rows.width, 1)
+        row = max(self.rows.width, 1) * (4 if self.single else 8)
         wide = WIDE_BYTES * max(columns // 16, 1)
-        rows = max(PRODUCT_BYTES // (8 * p), min(PRODUCT_ROWS, wide // (8 * p)), 1)
-        if columns <= FEW_COLUMNS:
-            rows = min(rows, max(SMALL_PRODUCT // (columns * p), LEAST_ROWS))
-        return int(rows)
+        return int(max(PRODUCT_BYTES // row, min(PRODUCT_ROWS, wide // row), LEAST_ROWS))
+
+    def gram_rows(self) -> int:
+        """Return the number of rows of a tile for a product with itself."""
+        return int(min(max(GRAM_BYTES // (8 * max(self.rows.width, 1)), GRAM_ROWS), MOST_GRAM_ROWS))
 
     def _view(self, tile_rows: int | None = None) -> View:
         dtype = np.dtype("f4" if self.single else "f8")

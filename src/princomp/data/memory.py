@@ -103,6 +103,10 @@ class MemoryRows(Rows):
         """Return a view of block i."""
         return self._array[self.rows(i)]
 
+    def columns(self, some: slice) -> Array:
+        """Return a view of some columns."""
+        return self._array[:, some]
+
     def in_single(self, mean: Array | None, factor: Array | None) -> tuple[Rows, bool]:
         """Return a centred copy in single precision, row by row, if it is small beside the memory that is left."""
         n, p = self.shape

@@ -99,6 +99,8 @@ class Rows(ABC):
         Where the columns lie, if they are pixels or voxels.
     sparse : bool
         Whether blocks are CSR arrays.
+    density : float
+        Share of the cells that are stored, as far as it is known.
     local : bool
         Whether a whole copy of the data may be made here; not of data that live on workers.
     pass_seconds : float
@@ -117,6 +119,7 @@ class Rows(ABC):
     notes: tuple[str, ...] = ()
     layout: Layout | None = None
     sparse: bool = False
+    density: float = 1.0
     local: bool = True
     pass_seconds: float = 0.0
     changeable: bool = False

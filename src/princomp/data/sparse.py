@@ -31,6 +31,7 @@ class SparseRows(Rows):
             csr.sum_duplicates()
         self._csr = csr
         self.shape = csr.shape
+        self.density = csr.nnz / max(csr.shape[0] * csr.shape[1], 1)
         self.dtype = working_dtype(data.dtype)
         if block_rows is not None:
             self.offsets = block_offsets(*self.shape, block_rows, block_bytes)
@@ -62,8 +63,19 @@ class SparseRows(Rows):
             sp.csr_array((csr.data.astype(np.float32, copy=False), csr.indices, csr.indptr), shape=csr.shape)
         )
         # Sums of fewer numbers lose fewer digits: blocks are as small as compiled products take them.
-        single.offsets = equal_work(csr.indptr, 12 * (COMPILED_NONZEROS + COMPILED_NONZEROS // 8))
+        nonzeros = max(int(csr.nnz), 1)
+        parts = max(nonzeros // (COMPILED_NONZEROS + COMPILED_NONZEROS // 8), 1)
+        single.offsets = equal_work(csr.indptr, -(-12 * nonzeros // parts))
         return single, False
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the nonzeros and their places."""
+        return int(self._csr.data.nbytes + self._csr.indices.nbytes)
+
+    def transposed(self) -> SparseRows:
+        """Return the columns as rows, in a copy."""
+        return SparseRows(self._csr.tocsc().T)
 
 
 def equal_work(indptr: Array, block_bytes: int) -> Array:

@@ -6,7 +6,8 @@ Moments are taken about a shift close to the mean, in float64, so that an offset
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,19 +20,29 @@ from princomp.data.memory import MemoryRows
 from princomp.data.rows import Rows, centre, itself
 from princomp.data.signature import Signature, ones_and_weights, row_weights, total_weight
 
+# A tile of columns in XX': so many that what is added to XX' for each is little beside its product.
+COLUMNS_BYTES = 2**22
+LEAST_COLUMNS = 256
 # A tile of a product there and back, X'(Xv), should still be in the cache on its way back; of fewer rows BLAS makes
 # products with vectors slowly. At 1000 x 200 000 in float32 8 rows took the least time, 16 a quarter more.
 FUSED_BYTES = 2**23
 FUSED_ROWS = 8
+# Of long rows a tile has this many, if they take no more, where a sum as long as a row is added up for each.
+SUMMED_ROWS = 64
+SUMMED_BYTES = 2**24
 COPY_SHARE = 0.05  # of the memory that is left may go into a copy of data that live on workers
 FEWER = "Take fewer rows, or columns, first, or load the data into memory."
 # Rows (or cells, if rows are long) whose mean serves as the shift. The distance of the mean of m rows from that of all
-# n is at most sqrt(n / m) standard deviations, so more than one row where that can be.
+# n is at most sqrt(n / m) standard deviations, so more than one row where that can be: a share of them with which that
+# is within SHIFT_TOLERANCE.
 SHIFT_ROWS = 1024
+SHIFT_LEAST = 16
+SHIFT_SHARE = 1 / 16
 SHIFT_CELLS = 2**18
 # The mean may be this many standard deviations from the shift before a second pass about the mean itself is made:
 # the digits lost go with the square.
 SHIFT_TOLERANCE = 10.0
+MOST_CONSTANT = 64  # columns of sparse data beside whose mean their deviations vanish, of which it is found out why
 # Share of the squares about the mean from which on it counts that the mean is rounded: that of numbers near 5e-324, or
 # of data 1e16 times as far from zero as they spread.
 COARSE = 0.01
@@ -51,14 +62,14 @@ class Moments:
     dense_tiles: bool = False  # sparse data whose mean is too large for implicit centring
 
     @classmethod
-    def of(cls, n: int, mean: Array, times: Any, weighted: Array, squares: Array, product: Any, tiles: bool) -> Moments:
+    def of(cls, n: int, mean: Array, times: Any, weighted: Array, squares: Array, product: Any, **how: Any) -> Moments:
         """Make moments of squares in any of the three forms: a number, by column, a matrix (and its ``product``)."""
         by_column = np.diag(squares) if squares.ndim == 2 else squares
         signature = Signature.about(mean * times, weighted, by_column, n)
         if squares.ndim == 2:
             discrepancy = squares @ trial_vector(len(mean)) - product
-            return cls(n, mean, float(np.trace(squares)), signature, by_column, squares, discrepancy, tiles)
-        return cls(n, mean, float(squares.sum()), signature, squares if squares.ndim else None, dense_tiles=tiles)
+            return cls(n, mean, float(np.trace(squares)), signature, by_column, squares, discrepancy, **how)
+        return cls(n, mean, float(squares.sum()), signature, squares if squares.ndim else None, **how)
 
     @property
     def spread(self) -> Array:
@@ -73,23 +84,42 @@ class Moments:
 # Block functions: pure, importable, additive over any split of rows; `block` is an array or a CenteredSparse.
 
 
+@lru_cache(maxsize=4)
 def trial_vector(p: int) -> Array:
-    """Return w (p,), random, that is carried through the pass which makes X'X: X'(Xw) must be (X'X)w."""
-    return np.random.default_rng(p).standard_normal(p)
+    """Return w (p,), random, that is carried through the pass which makes X'X: X'(Xw) must be (X'X)w.
+
+    Single precision holds its numbers, too.
+    """
+    w = np.random.default_rng(p).standard_normal(p).astype(np.float32).astype(np.float64)
+    w.flags.writeable = False
+    return w
+
+
+def _sums_of(block: Any, *weights: Array) -> Array:
+    """Return weights (m, rows) times a block, (m, p), in double precision.
+
+    One after the other: OpenBLAS takes two to three times as long for a product with a matrix of so few rows.
+    """
+    if not isinstance(block, np.ndarray):
+        return np.asarray(np.stack(weights) @ block)
+    return np.stack([w.astype(block.dtype, copy=False) @ block for w in weights]).astype(np.float64, copy=False)
 
 
 def _sums(block: Any, rows: slice) -> tuple[Array, Array]:
     squares = np.vdot(block, block) if isinstance(block, np.ndarray) else block.square_sums().sum()
-    return ones_and_weights(rows) @ block, np.asarray(squares)
+    return _sums_of(block, *ones_and_weights(rows)), np.asarray(squares)
 
 
 def _column_squares(block: Any, rows: slice) -> tuple[Array, Array]:
     squares = np.einsum("ij,ij->j", block, block) if isinstance(block, np.ndarray) else block.square_sums()
-    return ones_and_weights(rows) @ block, squares
+    return _sums_of(block, *ones_and_weights(rows)), squares
 
 
 def _scatter(block: Any, rows: slice, w: Array) -> tuple[Array, Array]:
-    return np.vstack([ones_and_weights(rows), block @ w]) @ block, block.T @ block
+    """Return sums over the rows of a tile, in its own precision; what is added up is in double."""
+    through = block @ w.astype(block.dtype, copy=False) if isinstance(block, np.ndarray) else block @ w
+    sums = _sums_of(block, *ones_and_weights(rows), through)
+    return sums, (block.T @ block).astype(np.float64, copy=False)
 
 
 def _gram(block: Any, rows: slice) -> Array:
@@ -98,15 +128,27 @@ def _gram(block: Any, rows: slice) -> Array:
 
 def _gram_apply(block: Any, rows: slice, V: Array) -> Array:
     if isinstance(block, np.ndarray):
-        # Long rows times long rows: BLAS is up to twice as fast on this form of it as on block.T @ (block @ V).
-        return ((V.T @ block.T) @ block).T
+        return _there_and_back(block, V)[0]
     return block.gram_apply(V)
+
+
+def _there_and_back(block: Array, V: Array) -> tuple[Array, Array]:
+    """Return block'(block V) and block V.
+
+    OpenBLAS is up to a third faster on one form in double precision and with about eight vectors, on the other in
+    single with fewer or more (4 to 20 vectors, 300 to 20,000 columns, tiles of 16 to 1024 rows).
+    """
+    if block.dtype == np.float64 or 4 < V.shape[1] <= 12:
+        scores = block @ V
+        return block.T @ scores, scores
+    scores = V.T @ block.T
+    return (scores @ block).T, scores.T
 
 
 def _gram_apply_and_scores(block: Any, rows: slice, V: Array) -> tuple[Array, Array, Array]:
     if isinstance(block, np.ndarray):
-        scores = V.T @ block.T
-        return (scores @ block).T, scores @ scores.T, row_weights(rows) @ block
+        images, scores = _there_and_back(block, V)
+        return images, scores.T @ scores, row_weights(rows) @ block
     scores = np.empty((block.shape[0], V.shape[1]))
     images = block.gram_apply(V, scores)
     return images, scores.T @ scores, row_weights(rows) @ block
@@ -259,14 +301,21 @@ def shift(rows: Rows) -> Array:
     """
     if rows in _shifts:
         return _shifts[rows]
-    n = min(rows.shape[0], SHIFT_ROWS, max(SHIFT_CELLS // rows.shape[1], 1))
-    first = take(Centered(rows), np.arange(n))
+    n = min(max(round(SHIFT_SHARE * rows.shape[0]), SHIFT_LEAST), SHIFT_ROWS, max(SHIFT_CELLS // rows.shape[1], 1))
+    n = min(n, rows.shape[0])
     with np.errstate(over="ignore", invalid="ignore"):
+        first = (
+            np.asarray(rows.block(0)[:n], np.float64) if _first_is_here(rows, n) else take(Centered(rows), np.arange(n))
+        )
         # About the first row: a plain mean of numbers near 1e10 costs digits. Differences may overflow, shares do not.
         near = first[0] + (first - first[0]).mean(axis=0)
         near = np.where(np.isfinite(near), near, (first / n).sum(axis=0))
     _shifts[rows] = np.nan_to_num(near, nan=0.0, posinf=0.0, neginf=0.0)
     return _shifts[rows]
+
+
+def _first_is_here(rows: Rows, n: int) -> bool:
+    return rows.local and not rows.sparse and bool(rows.offsets[1] >= n)
 
 
 _shifts: WeakKeyDictionary[Rows, Array] = WeakKeyDictionary()
@@ -295,14 +344,14 @@ def moments(
         about = shift(rows) if center else np.zeros(p)
     X = Centered(rows, about, factor, dense_tiles=dense_tiles)
     times = 1.0 if factor is None else factor
-    product = None
+    product, kind = None, {"dense_tiles": dense_tiles}
     with np.errstate(over="ignore", invalid="ignore"):
         if scatter:
-            (sums, weighted, product), squares = X.reduce(_scatter, trial_vector(p), tile_rows=GRAM_ROWS)
+            (sums, weighted, product), squares = X.reduce(_scatter, trial_vector(p), tile_rows=X.gram_rows())
         else:
             (sums, weighted), squares = X.reduce(_column_squares if by_column else _sums)
         if not center:
-            return Moments.of(n, about, times, weighted, squares, product, dense_tiles)
+            return Moments.of(n, about, times, weighted, squares, product, **kind)
         distance = sums / n  # from the shift to the mean, times factor
         mean = about + distance / times
         lost = n * distance**2
@@ -312,7 +361,7 @@ def moments(
         weighted = weighted - total_weight(n) * moved
         if product is not None:
             product = product - n * distance * (distance @ trial_vector(p))
-        found = Moments.of(n, mean, times, weighted, squares, product, dense_tiles)
+        found = Moments.of(n, mean, times, weighted, squares, product, **kind)
         rounded = distance - moved
         if n * float(rounded @ rounded) > COARSE * found.total:
             squares = squares + (
@@ -320,20 +369,55 @@ def moments(
             )
             if product is not None:
                 product = product + n * rounded * (rounded @ trial_vector(p))
-            found = Moments.of(n, mean, times, weighted, squares, product, dense_tiles)
+            found = Moments.of(n, mean, times, weighted, squares, product, **kind)
         if not (np.isfinite(mean).all() and np.isfinite(found.total)):
             return found
         again: dict[str, Any] = {}
         if np.any(lost > SHIFT_TOLERANCE**2 * found.spread) and not np.array_equal(mean, about):
             again["about"] = mean
         if rows.sparse and not dense_tiles:
-            offset = n * (mean * times) ** 2
-            if np.any(offset > SHIFT_TOLERANCE**2 * found.spread):
+            dwarfed = n * (mean * times) ** 2 > SHIFT_TOLERANCE**2 * found.spread
+            if np.any(dwarfed):
+                constant = _constant(rows, np.flatnonzero(dwarfed)) if found.squares is not None else {}
+                if len(constant) == np.count_nonzero(dwarfed):
+                    return _without_deviations(found, constant)
                 again["dense_tiles"] = True
     if again and not second:
         again = {"about": about} | again
-        return moments(rows, factor=factor, by_column=by_column, scatter=scatter, second=True, **again)
+        how: dict[str, Any] = {"by_column": by_column, "scatter": scatter}
+        return moments(rows, factor=factor, second=True, **how, **again)
     return found
+
+
+def _ends(block: Any, rows: slice, columns: Array) -> tuple[Array, Array]:
+    some = block[:, columns].toarray()
+    return some.min(axis=0), some.max(axis=0)
+
+
+def _merge_ends(total: Any, part: Any) -> Any:
+    return np.minimum(total[0], part[0]), np.maximum(total[1], part[1])
+
+
+def _constant(rows: Rows, columns: Array) -> dict[int, float]:
+    """Return the value of those of some columns of sparse data that are constant; of many, of none."""
+    if len(columns) > MOST_CONSTANT:
+        return {}
+    low, high = rows.reduce(_ends, columns, combine=_merge_ends)
+    return {int(j): float(a) for j, a, b in zip(columns, low, high) if a == b}
+
+
+def _without_deviations(found: Moments, constant: dict[int, float]) -> Moments:
+    """Return the moments of columns that are constant as they are: implicit centring leaves rounding of them."""
+    those = list(constant)
+    mean, sums, squares = found.mean.copy(), found.signature.sums.copy(), np.array(found.squares)
+    mean[those], sums[those], squares[those] = list(constant.values()), 0.0, 0.0
+    how: dict[str, Any] = {"mean": mean, "squares": squares, "total": float(squares.sum())}
+    how["signature"] = replace(found.signature, sums=sums)
+    if found.scatter is not None and found.discrepancy is not None:
+        S, off = found.scatter.copy(), found.discrepancy.copy()
+        S[those], S[:, those], off[those] = 0.0, 0.0, 0.0
+        how |= {"scatter": S, "discrepancy": off}
+    return replace(found, **how)
 
 
 def _weighted_sums(block: Any, rows: slice) -> Array:
@@ -391,7 +475,8 @@ def scores(X: Centered, V: Array, dtype: Any = np.float64) -> Array:
 
 def apply_transpose(X: Centered, U: Array) -> Array:
     """Return X' U, (p, k)."""
-    return X.reduce(_apply_transpose, U.astype(np.float32) if X.single else U)
+    rows = max(X.tile_rows(U.shape[1]), min(SUMMED_ROWS, SUMMED_BYTES // (8 * max(X.rows.width, 1))))
+    return X.reduce(_apply_transpose, U.astype(np.float32) if X.single else U, tile_rows=rows)
 
 
 def gram_apply(X: Centered, V: Array) -> Array:
@@ -419,22 +504,64 @@ def gram_apply_and_scores(X: Centered, V: Array) -> tuple[Array, Array, Array]:
 
 def scatter(X: Centered) -> Array:
     """Return X'X, (p, p)."""
-    return X.reduce(_gram, tile_rows=GRAM_ROWS)
+    return X.reduce(_gram, tile_rows=X.gram_rows())
 
 
 def row_gram(X: Centered) -> Array:
-    """Return X X', (n, n), by pairs of blocks."""
+    """Return X X', (n, n): of an array here by tiles of columns, of others by pairs of blocks."""
     X = X.on(here(X.rows))
+    if in_columns(X):
+        return row_gram_of_columns(X)[0]
     out = np.empty((X.shape[0],) * 2)
     last = len(X.rows.offsets) - 1
     implicit = X.rows.sparse and not X.dense_tiles
     for j in range(last):
         rows = X.rows.rows(j)
         block = X.implicit(X.rows.block(j)) if implicit else take(X, np.arange(rows.start, rows.stop))
-        below = X.reduce(_apply_block, block, blocks=range(j, last), combine=_stack)
+        below = X.reduce(_apply_block, block, blocks=range(j, last), combine=_stack, tile_rows=GRAM_ROWS)
         out[rows.start :, rows] = below
         out[rows, rows.start :] = below.T
     return out
+
+
+def in_columns(X: Centered) -> bool:
+    """Tell whether columns of X can be had as rows can: X is an array here."""
+    return _array(X) is not None
+
+
+def _array(X: Centered) -> MemoryRows | None:
+    return X.rows if isinstance(X.rows, MemoryRows) and not (X.rows.changeable or X.changes) else None
+
+
+def row_gram_of_columns(X: Centered, *, single: bool = False) -> tuple[Array, float]:
+    """Return XX' of an array, summed over tiles of columns, and how far it was found to be off.
+
+    Of a symmetric product BLAS makes one half. ``single``: products of a tile are in single precision, sums over tiles
+    in double; the error is that of XX'w, w = `trial_vector`, times the side's square root: about a Frobenius norm.
+    """
+    from scipy.linalg.blas import dsyrk, ssyrk
+
+    rows, (n, p) = _array(X), X.shape
+    if rows is None:
+        raise TypeError("Columns are those of an array here.")
+    dtype, syrk = (np.float32, ssyrk) if single else (np.float64, dsyrk)
+    step = max(COLUMNS_BYTES // (8 * n), LEAST_COLUMNS)
+    out, buffer = np.zeros((n, n), order="F"), np.empty((n, min(step, p)), dtype)
+    w: Array = trial_vector(n).astype(dtype)
+    through: Array = np.zeros(n)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for begin in range(0, p, step):
+            some = slice(begin, begin + step)
+            mean, factor = (None if x is None else x[some] for x in (X.mean, X.factor))
+            part = rows.columns(some)
+            tile = centre(part, mean, factor, buffer if part.shape == buffer.shape else np.empty(part.shape, dtype))
+            if single:
+                out += syrk(1.0, tile.T, trans=1, lower=1)
+                through += tile @ (w @ tile)
+            else:
+                syrk(1.0, tile.T, beta=1.0, c=out, trans=1, lower=1, overwrite_c=1)
+    out = np.tril(out) + np.tril(out, -1).T
+    return out, float(np.linalg.norm(out @ w - through) / np.linalg.norm(w) * np.sqrt(n)) if single else 0.0
 
 
 def _apply_block(block: Any, rows: slice, other: Array) -> Array:

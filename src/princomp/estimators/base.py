@@ -159,7 +159,7 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         # What is only transformed, lazily, is not counted.
         if (reset or rows.local) and rows.shape[0] < least_rows:
             raise ValueError(f"Found array with {rows.shape[0]} sample(s) (shape={rows.shape}) {least}")
-        if rows.names is not None and not is_frame(X):
+        if not is_frame(X) and (reset or rows.names is not None):
             self._check_names(rows, reset)
             return rows
         # validate_data compares names and counts, and words the errors as scikit-learn's users know them.
@@ -171,10 +171,13 @@ class Estimator(Described, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ca
         return rows
 
     def _check_names(self, rows: Rows, reset: bool) -> None:
-        """Do what validate_data does, for named rows that scikit-learn does not know as a frame."""
+        """Do what validate_data does, for what scikit-learn does not know as a frame."""
         if reset:
             self.n_features_in_ = rows.width
-            self.feature_names_in_ = np.array(rows.names, dtype=object)
+            if rows.names is not None:
+                self.feature_names_in_ = np.array(rows.names, dtype=object)
+            elif self._names is not None:
+                del self.feature_names_in_
         elif self._names is not None and rows.names != tuple(self._names):
             raise ValueError(
                 "The feature names should match those that were passed during fit.\n"

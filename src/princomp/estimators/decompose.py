@@ -12,44 +12,24 @@ from princomp import certificates
 from princomp._typing import Array
 from princomp.data import Centered, Rows, budget, statistics
 from princomp.data.signature import Signature, require_unchanged
+from princomp.estimators.costs import choose_solver
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.spectrum import Spectrum
-from princomp.estimators.standardise import standardise
+from princomp.estimators.standardise import SAFE_IN_SINGLE, standardise
 from princomp.losses import Loss, Squared
 from princomp.penalties import Penalty, Zero
 from princomp.result import Certificate, Result, measured, run
 from princomp.solvers import eigh, leading, optimize, svd
 from princomp.solvers.signs import signs
 
-SMALL_SIDE = 500  # up to which a singular value decomposition costs nothing (0.1 s)
+SMALL_SIDE = 500  # rows up to which data on workers are fetched for a singular value decomposition
+# What products of tiles in single precision, added up in double, may be off by: in units of its eps, beside so many
+# times the error that was measured. That is at least 1.7 times the largest error of an eigenvalue seen (noise, spikes,
+# heavy tails, giant columns, counts, sorted columns, offsets; 500 x 10 to 100,000 x 20 and 3000 x 1000).
+SINGLE_ROUNDING = 4.0
+SINGLE_SAFETY = 2.0
 DENSE_SHARE = 0.1  # of free memory, that rows with a large mean may take when they are filled in
 SVD_WORK = 2e10  # multiplications that a singular value decomposition may take where "eigh" loses digits: some seconds
-
-# Smaller sides up to which "eigh" is faster than "krylov", by what a pass costs at least. Ten components of 8000 rows
-# in four blocks on two busy cores, eigh and krylov: on Dask 9 and 7 s at 1500 columns, 37 and 6 s at 3000; on Spark
-# 34 and 78 s at 1500 columns, 147 and 267 s at 3000.
-EIGH_SIDES = {0.0: 1000, 0.05: 1500, 0.5: 3000}
-
-
-def choose_solver(n: int, p: int, k: int, pass_seconds: float = 0.0) -> str:
-    """Return the solver that ``"auto"`` means, for data of which a pass costs so much beyond its work.
-
-    ===================================  =========  =================================================
-    data (n, p), k components            solver     because
-    ===================================  =========  =================================================
-    n and p at most 500                  svd        exact to the last digit, and costs nothing
-    the smaller side at most 1000        eigh       one pass and a small eigenproblem
-    tall, p at most 1500, on Dask        eigh       "krylov" takes some twenty passes
-    tall, p at most 3000, on Spark       eigh       each of which brings the data to Python anew
-    k above an eighth of that side       eigh       few vectors are no saving any more
-    otherwise                            krylov     a few passes with eight vectors each
-    ===================================  =========  =================================================
-    """
-    if max(n, p) <= SMALL_SIDE:
-        return "svd"
-    side = min(n, p)
-    most = max(size for cost, size in EIGH_SIDES.items() if cost <= (pass_seconds if n >= p else 0.0))
-    return "eigh" if side <= most or k > side / 8 else "krylov"
 
 
 @dataclass(frozen=True)
@@ -101,8 +81,8 @@ def decompose(
         rows = statistics.here(rows)  # pairs of rows take many passes, and data for "svd" are sent as soon as sums are
     if in_scatter:
         budget.require(24.0 * p * p, f"The {p} x {p} matrix X'X", 'Use solver="krylov".')
-    found = standardise(rows, center=center, scale=scale, scatter=in_scatter, names=names)
-    spectrum = None
+    how: dict[str, Any] = {"center": center, "scale": scale, "names": names}
+    found, spectrum = standardise(rows, scatter=in_scatter, **how), None
     if found.scatter is not None:
         spectrum = by_eigh_of_scatter(found.scatter, k, found.total, tol, found.error)
     size = found.unit
@@ -116,8 +96,8 @@ def decompose(
         known = spectrum.certificate.details.get("known", 0.0)
         if np.max(known) > tol:  # some drown in the rounding of the leading component
             spectrum = _with_all_digits(problem)
-    known = {"mean": found.mean, "scale": found.scale, "unit": found.unit}
-    return replace(spectrum, count=n, freedom=n - 1.0, centred=center, **known)
+    units: dict[str, Any] = {"mean": found.mean, "scale": found.scale, "unit": found.unit}
+    return replace(spectrum, count=n, freedom=n - 1.0, centred=center, **units)
 
 
 def _with_all_digits(problem: Eigenproblem) -> Spectrum:
@@ -160,7 +140,7 @@ def _nothing_varies(solver: str, problem: Eigenproblem) -> Spectrum:
 
 def by_eigh_of_scatter(S: Array, k: int, total: float, tol: float, error: float = 0.0) -> Spectrum:
     """Solve by the eigenproblem of a scatter matrix (p, p), which is known up to ``error``."""
-    values, V = eigh.leading_eigenpairs(S, k)
+    values, V = leading.leading_of_matrix(S, k)
     floor = certificates.floor_of_matrix(len(S), values, error)
     left_out = certificates.left_out_of_matrix(S, V, values, tol, float(floor[-1]))
     measured = certificates.images_by_product(partial(np.matmul, S), V)
@@ -178,12 +158,31 @@ def by_eigh(problem: Eigenproblem) -> Spectrum:
         return by_eigh_of_scatter(statistics.scatter(X), k, problem.total, problem.tol)
     if certificates.taken_off(X) > problem.total and 8.0 * n * p <= DENSE_SHARE * budget.available_bytes():
         X = X.in_dense_tiles()  # in XX' the squares of such a mean would cancel; few cells of it are 0
-    values, V, K = eigh.eigh_of_rows(X, k)
-    # XX' has the eigenvalues of X'X, and the scores are its eigenvectors.
-    scores = statistics.scores(X, V) / np.sqrt(np.where(values > 0, values, 1.0))
+    if X.rows.dtype == np.float32 and statistics.in_columns(X) and _holds_squares(problem):
+        spectrum = _by_rows(replace(problem, X=X), single=True)
+        if spectrum.certificate.holds:
+            return spectrum
+    return _by_rows(replace(problem, X=X))
+
+
+def _by_rows(problem: Eigenproblem, *, single: bool = False) -> Spectrum:
+    """Solve by the eigenproblem of XX', ``single``: of products in single precision; a pass measures the answer."""
+    X = problem.X
+    values, V, K, U, error = eigh.eigh_of_rows(X, problem.k, leading.leading_of_matrix, single=single)
+    p = X.shape[1]
     floor = certificates.floor_of_matrix(p, values, certificates.error_of_row_gram(X))
-    left_out = certificates.left_out_of_matrix(K, scores, values, problem.tol, float(floor[-1]))
+    # XX' has the eigenvalues of X'X: no more than k of them are larger than what it leaves of any k vectors.
+    unsure = float(floor[-1])
+    if single:
+        unsure += SINGLE_ROUNDING * float(np.finfo(np.float32).eps * values[0]) + SINGLE_SAFETY * error
+    left_out = certificates.left_out_of_matrix(K, U, values, problem.tol, unsure)
     return _certified("eigh", problem, values, V, left_out, floor=floor)
+
+
+def _holds_squares(problem: Eigenproblem) -> bool:
+    """Tell whether single precision holds the squares of the data."""
+    low, high = SAFE_IN_SINGLE
+    return low < problem.total / problem.X.shape[0] < high
 
 
 def by_svd(problem: Eigenproblem) -> Spectrum:

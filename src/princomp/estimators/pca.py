@@ -14,8 +14,9 @@ from princomp._warn import warn
 from princomp.data import Centered
 from princomp.estimators.base import FromCovariance, Projection
 from princomp.estimators.checks import check_choice, count_components
+from princomp.estimators.costs import choose_solver
 from princomp.estimators.covariance import Covariance
-from princomp.estimators.decompose import SOLVERS, choose_solver, decompose, decompose_covariance
+from princomp.estimators.decompose import SOLVERS, decompose, decompose_covariance
 from princomp.estimators.density import Density, precision
 from princomp.estimators.spectrum import Spectrum
 from princomp.losses import Loss
@@ -153,7 +154,8 @@ class PCA(Density, FromCovariance, Projection):
         rows = self._open(X, reset=True, least_rows=2)
         n, p = rows.shape
         k = self._check_parameters(min(n, p))
-        solver = choose_solver(n, p, k, rows.pass_seconds) if self.solver == "auto" else self.solver
+        how: dict[str, Any] = {"density": rows.density, "single": rows.dtype == np.float32}
+        solver = choose_solver(n, p, k, rows.pass_seconds, **how) if self.solver == "auto" else self.solver
         if solver in ("krylov", "optimize") and not isinstance(self.n_components, Integral | None):
             raise ValueError(
                 f'n_components={self.n_components!r} needs all variances, which solver="{solver}" does not compute. '
@@ -204,7 +206,7 @@ class PCA(Density, FromCovariance, Projection):
         """Derive all attributes: the one place."""
         k = found.count_kept(self.n_components)
         kept = found.leading(k)
-        _warn_of(found, k, asked=isinstance(self.n_components, Integral), dtype=dtype)
+        _warn_of(kept, asked=isinstance(self.n_components, Integral), dtype=dtype)
         self.solver_ = found.solver
         self.n_samples_ = found.count or None
         self.rank_ = kept.rank
@@ -287,12 +289,12 @@ def _mahalanobis(block: Array, rows: slice, V: Array, variances: Array, noise: f
     return distance[:, None]
 
 
-def _warn_of(found: Spectrum, k: int, *, asked: bool, dtype: Any) -> None:
+def _warn_of(kept: Spectrum, *, asked: bool, dtype: Any) -> None:
     """Warn of what makes the answer less than the user expects; one warning at the most."""
-    kept = found.leading(k)
+    k = len(kept.values)
     with np.errstate(over="ignore"):
         overflow = not np.isfinite(kept.variances.astype(dtype)).all()
-    if found.total <= 0:
+    if kept.total <= 0:
         message = "X does not vary (all rows are equal): every variance is 0 and the components are arbitrary."
     elif overflow:
         message = f"A variance is larger than {dtype} holds and is given as inf. Divide X by a constant to avoid it."

@@ -14,8 +14,9 @@ from princomp.data import Rows, budget, statistics
 from princomp.data.signature import require_unchanged
 from princomp.data.wrapped import scaled
 from princomp.estimators.checks import check_values, column
+from princomp.estimators.costs import choose_solver
 from princomp.estimators.covariance import Covariance
-from princomp.estimators.decompose import choose_solver, decompose, decompose_covariance
+from princomp.estimators.decompose import decompose, decompose_covariance
 from princomp.estimators.probabilistic_maximum import maximum
 from princomp.estimators.probabilistic_together import never_together
 from princomp.estimators.spectrum import Spectrum, minka_count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
@@ -32,7 +33,7 @@ class Spectrum:
     unit: float = 1.0  # X was multiplied by this
     centred: bool = False
 
-    @property
+    @cached_property
     def variances(self) -> Array:
         """Variances in the user's units (inf where they overflow)."""
         return as_given(self.values / self.freedom, self.unit)
@@ -53,7 +54,7 @@ class Spectrum:
         p = len(self.V)
         return min(self.count, p) if self.count else p
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """How many eigenvalues stand above rounding: LAPACK's bound, for X'X if that was formed, else for X."""
         if len(self.values) == 0 or self.values[0] <= 0:

@@ -14,6 +14,7 @@ from princomp.estimators.checks import check_values, column
 # Squares are safe from overflow and underflow while their sum lies between these; outside, X is multiplied by a power
 # of two first, which is exact.
 SAFE_TOTAL = (1e-100, 1e100)
+SAFE_IN_SINGLE = (1e-20, 1e20)  # of a row, in single precision
 
 
 @dataclass(frozen=True)

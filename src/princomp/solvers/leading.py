@@ -24,7 +24,8 @@ import numpy as np
 from princomp import certificates
 from princomp._typing import Array
 from princomp.certificates.left_out import BLOCK, MISS, SPARSE_BLOCK
-from princomp.data import Centered, statistics
+from princomp.data import Centered, budget, statistics
+from princomp.data.sparse import SparseRows
 from princomp.result import Certificate, Result, Status, Value, run, settled, warn
 from princomp.solvers import krylov
 from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
@@ -36,6 +37,16 @@ TIE = 1e-6  # values this close, relatively, count as copies of one
 LATE = 0.5  # of tol: components of a smaller residual need no further products
 STALE = 0.5  # an attempt that leaves this much of the residual has led nowhere
 PATIENCE = 3  # such attempts in a row
+# Of a matrix in memory: ten to thirty eigenvectors of 300 to 2500 took LAPACK so many seconds times p^3, and a step of
+# Krylov iteration so many, and so many times p^2. Where values fall fast, ten to twenty steps do.
+LAPACK_SECONDS = 4.5e-11
+STEP_SECONDS = (2.5e-4, 5.5e-10)
+STEPS_BEYOND = 8  # those that hold k vectors, as a rule
+MARGIN = 1.5
+FEW = 0.05  # of the side: with more components the basis is what takes the time
+ENOUGH = 1e-10  # of a residual: the last steps gain several digits each
+MEAN_APART = 10.0  # times the squares: so large may those of a mean be that is taken off products with sparse data
+COPIED = 0.1  # of free memory, at the most, for the columns of sparse data as rows
 MIXED = 1e-2  # a residual from which single precision is enough for the corrections: their errors are that much smaller
 
 
@@ -84,15 +95,23 @@ class Operator:
 def of_data(X: Centered, total: float, measure: Callable[[Array], certificates.Images]) -> Operator:
     """Return X'X, or, where X is much wider than long, XX'; ``measure`` is a pass over the data, ``total`` is |X|^2."""
     n, p = X.shape
+    taken_off = certificates.taken_off(X)
+    rough = krylov.may_begin_roughly(n, p, total, taken_off)
+    kept = X if rough else X.kept()  # few products are in double precision then: there is a copy in single for others
     by_rows = p > krylov.WIDE * n
-    rough = krylov.may_begin_roughly(n, p, total, certificates.taken_off(X))
+    apply = partial(_apply, kept, by_rows)
+    in_single = partial(_apply, X.in_single(), by_rows) if rough else None
+    turned = _turned(X) if n < p and taken_off <= MEAN_APART * total else None
+    if turned is not None:
+        by_rows, apply = True, partial(_apply_turned, turned)
+        in_single = partial(_apply_turned, turned.in_single()) if rough else None
     return Operator(
-        partial(_apply, X, by_rows),
+        apply,
         n if by_rows else p,
         total,
         partial(certificates.floor_of_data, X),
         measure,
-        partial(_apply, X.in_single(), by_rows) if rough else None,
+        in_single,
         X.rows.sparse,
         (lambda U: svd_of_projection(statistics.apply_transpose(X, U))[1]) if by_rows else None,
         (lambda V: np.linalg.qr(statistics.scores(X, V))[0]) if by_rows else None,
@@ -104,6 +123,19 @@ def _apply(X: Centered, by_rows: bool, V: Array) -> Array:
     if by_rows:
         return statistics.scores(X, statistics.apply_transpose(X, V))
     return statistics.gram_apply(X, V)
+
+
+def _turned(X: Centered) -> Centered | None:
+    """Return X', not centred, of sparse data here: products with XX' then read the data once, as those with X'X do."""
+    if not isinstance(X.rows, SparseRows) or X.dense_tiles or X.factor is not None:
+        return None
+    return Centered(X.rows.transposed()) if X.rows.nbytes <= COPIED * budget.available_bytes() else None
+
+
+def _apply_turned(turned: Centered, V: Array) -> Array:
+    """Return XX' V of centred X: the mean is what XX' has along the ones, on both sides."""
+    image = statistics.gram_apply(turned, V - V.mean(axis=0))
+    return image - image.mean(axis=0)
 
 
 @dataclass(frozen=True)
@@ -145,6 +177,30 @@ def leading_roughly(
     """
     value = settled(krylov.krylov(apply, krylov.start(size, k, rng), k=k, total=0.0), tol=tol, max_iter=most).value
     return value["values"], krylov.vectors(value)
+
+
+def leading_of_matrix(S: Array, k: int) -> tuple[Array, Array]:
+    """Return the k largest eigenvalues of a matrix S, in descending order, and their vectors (p, k): not certified.
+
+    By Krylov iteration, to ENOUGH, where that is likely to take less time than LAPACK; by LAPACK if it does not.
+    """
+    p = len(S)
+    most = LAPACK_SECONDS * p**3 / (STEP_SECONDS[0] + STEP_SECONDS[1] * p**2)  # steps that take as long as LAPACK
+    block = krylov.block_size(k, p)
+    if k > FEW * p or most * block < MARGIN * (k + STEPS_BEYOND * block):
+        return leading_eigenpairs(S, k)
+    begin, before = krylov.start(p, k, np.random.default_rng(p)), (0, np.inf)
+    for state in krylov.krylov(S.__matmul__, begin, k=k, total=0.0):
+        if state.residual <= ENOUGH:
+            return state.value["values"], krylov.vectors(state.value)
+        needed = state.iteration
+        if state.residual < before[1] < np.inf:  # if it goes on falling as it does
+            pace = (state.iteration - before[0]) / np.log(before[1] / state.residual)
+            needed += pace * np.log(state.residual / ENOUGH)
+        if state.iteration > most or (state.iteration * block > k + STEPS_BEYOND * block and needed > most):
+            break
+        before = (state.iteration, state.residual)
+    return leading_eigenpairs(S, k)
 
 
 def leading(

@@ -13,7 +13,8 @@ from princomp._typing import Array
 from princomp.certificates.robust_rows import spherical_certificate
 from princomp.data import Centered, as_rows, statistics
 from princomp.data.signature import Signature
-from princomp.estimators.decompose import SOLVERS, Eigenproblem, choose_solver
+from princomp.estimators.costs import choose_solver
+from princomp.estimators.decompose import SOLVERS, Eigenproblem
 from princomp.estimators.robust.distances import EPS, distances
 from princomp.estimators.robust.problem import MOST, RobustFound, RobustProblem
 from princomp.losses import Squared
