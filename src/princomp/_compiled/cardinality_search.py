@@ -90,8 +90,8 @@ def _power(
 @compiled
 def _improve(
     A: Array, chosen: Array, forced: Array, rounds: int, helps: float, small: float
-) -> tuple[float, Array, bool]:
-    """Exchange in place; return value, loadings, and whether no exchange helps."""
+) -> tuple[float, Array, bool, int]:
+    """Exchange in place; return value, loadings, whether no exchange helps, and how many did."""
     p, k = len(A), len(chosen)
     G, NG = np.empty((k, p)), np.empty((k, p))
     a, quadratic = np.empty(p), np.empty(p)
@@ -109,10 +109,10 @@ def _improve(
         if out >= 0 and not values[k - 1] > value:  # rounding: take it back
             inside[chosen[out]], inside[into] = False, True
             chosen[out] = into
-            return value, v, True
+            return value, v, True, turn - 1
         value, v = values[k - 1], np.ascontiguousarray(vectors[:, k - 1])
         if turn == rounds:
-            return value, v, False
+            return value, v, False, turn
         N = np.zeros((k, k))
         for u in range(k - 1):
             gap = max(value - values[u], 1e-14 * abs(value) + 1e-300)
@@ -144,11 +144,11 @@ def _improve(
                     if reach > best:
                         best, out, into = reach, e, j
         if out < 0:
-            return value, v, True
+            return value, v, True, turn
         # ``into`` remembers what was there, should rounding have it back.
         inside[chosen[out]], inside[into] = False, True
         chosen[out], into = into, chosen[out]
-    return value, v, False
+    return value, v, False, rounds
 
 
 def power(
@@ -165,11 +165,11 @@ def power(
 
 def improve(
     A: Array, chosen: Array, forced: Array, *, rounds: int, helps: float, small: float
-) -> tuple[float, Array, Array, bool]:
-    """Return (value, features, loadings, whether no exchange helps) after up to ``rounds`` exchanges."""
+) -> tuple[float, Array, Array, bool, int]:
+    """Return (value, features, loadings, whether no exchange helps, how many did) after up to ``rounds`` exchanges."""
     chosen = np.array(chosen, dtype=np.int64)
-    value, v, settled = _improve(A, chosen, forced, rounds, helps, small)
-    return float(value), chosen, v, bool(settled)
+    value, v, settled, made = _improve(A, chosen, forced, rounds, helps, small)
+    return float(value), chosen, v, bool(settled), int(made)
 
 
 def warm_up() -> None:

@@ -64,7 +64,27 @@ class Deflated:
 
     def rows(self, which: Array) -> Array:
         """Return rows of A."""
-        return self.matrix[which] if self.matrix is not None else self.combine(which, np.eye(len(which)))
+        if self.matrix is not None:
+            return self.matrix[which]
+        rows = np.ascontiguousarray(self.scatter.rows(which))  # they will be looked through
+        return rows - self.right[which] @ self.left.T if self.left.shape[1] else rows
+
+    @property
+    def effort(self) -> float:
+        """Multiplications that a number of A takes."""
+        return 1.0 if self.matrix is not None else self.scatter.effort
+
+    @cached_property
+    def spectrum(self) -> tuple[Array, Array]:
+        """Eigenvalues of A, ascending, and their vectors, if S is in memory."""
+        values, vectors = np.linalg.eigh(self.matrix)
+        return values, vectors
+
+    def part(self, rows: Array, columns: Array) -> Array:
+        """Return A[rows, columns]."""
+        if self.matrix is not None:
+            return self.matrix[np.ix_(rows, columns)]
+        return self.scatter.part(rows, columns) - self.left[rows] @ self.right[columns].T
 
     def combine(self, which: Array, W: Array) -> Array:
         """Return W A[which]."""
