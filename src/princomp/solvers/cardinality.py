@@ -37,14 +37,14 @@ from princomp.solvers.swaps import swapped
 # 8 to 512 starts, 1 to 30 sets to polish; spikes in 80 x 40 to 200 x 100 the same to seven decimals.
 # 10 to 80 of 1100 and 2500 features had the same variance, in 0.7 to 1.2 of the time, with POWER_WORK a tenth or ten
 # times as large, SCREEN_WORK a hundredth, EXCHANGE_WORK a twentieth, 8 and 256 FEW_STARTS; MOST_SPECTRAL 3000 took 1.4.
-STEPS = 40  # truncated power steps from a start, at the most
+STEPS, FEW_STEPS = 40, 5  # truncated power steps from a start, at the most; and to see how many units are needed
 RISE = 1e-4  # a start that rises by less, and keeps its features, has settled on them
 STARTS, FEW_STARTS = 512, 64  # columns to start at, where S is at hand and where it is not
 LEAST_STARTS = 16  # however long each takes
 POWER_WORK = 1e9  # multiplications that the power steps may take
 SCREEN_WORK = 2e10  # multiplications that the choice among columns may take
 BLOCK = 2**20  # numbers of S made at a time
-POLISHED = 8  # sets of features to improve by exchanges
+LEAST_POLISHED, POLISHED = 4, 8  # sets of features to improve by exchanges
 FIRST = 2  # of them, the leading eigenvector and the best, that tell how many features are needed
 EVERY_COUNT, COARSER = 16, 1.25  # up to so many units starts are made for each count, from there on in such steps
 ROUGHLY = 50  # a bracket narrower than such a part of the count is narrowed by searches
@@ -148,7 +148,7 @@ def cardinality(
             best, many = int(np.argmax(value["heights"])), len(units.forced)
             value |= fewest.judged(value, value["V"][best], height, float(value["work"]), many)
             value |= _forget_search(p, many)
-            if fewest.is_found(value):
+            if value["done"]:
                 value |= _finish(A, units, value, largest, prover)
         return value, height, np.inf
 
@@ -183,7 +183,7 @@ def _bracket(A: Deflated, units: Units, count: float | int) -> dict[str, Array]:
     least = low = most = min(least, every)
 
     def height(many: int) -> float:
-        return float(_power(A, units, lead[None], many)[2][0])
+        return float(_power(A, units, lead[None], many, FEW_STEPS)[2][0])
 
     while most < every and height(most) < target:
         low, most = most + 1, min(2 * most, every)
@@ -194,7 +194,10 @@ def _bracket(A: Deflated, units: Units, count: float | int) -> dict[str, Array]:
     power = 1.0
     if fewer >= least and (less := height(fewer)) > 0:
         power = np.log(height(most) / less) / np.log(most / fewer)
-    return {"lead": lead, **fewest.of_share(target, least, most, power)}
+    chosen, V, reached = _power(A, units, lead[None], most)
+    if units.simple and most > MOST_COMPILED:
+        reached[0] = swapped(A, units, chosen[0], V[0])[2]
+    return {"lead": lead, **fewest.of_share(target, least, most, power, float(reached[0]))}
 
 
 def _leading(A: Deflated) -> tuple[float, Array]:
@@ -223,10 +226,11 @@ def _search(A: Deflated, units: Units, value: Value) -> dict[str, Array]:
         value = {**value, **changes}
     starts = value["starts"] if whole else value["starts"][:FIRST]
     chosen, V, heights = _power(A, units, starts, count)
-    work = np.array(STEPS * len(starts) * float(p) * min(count, A.effort))
+    work = STEPS * len(starts) * A.product(count)
     swaps = units.simple and count > MOST_COMPILED
     for i in range(len(starts) if swaps else 0):
-        chosen[i], V[i], heights[i] = swapped(A, units, chosen[i], V[i])
+        chosen[i], V[i], heights[i], spent = swapped(A, units, chosen[i], V[i])
+        work += spent
     kept = _distinct(chosen, heights)
     chosen, V, heights = chosen[kept], V[kept], heights[kept]
     if whole and count > MOST_EXCHANGED:
@@ -234,7 +238,7 @@ def _search(A: Deflated, units: Units, value: Value) -> dict[str, Array]:
     settled = np.ones(len(V), dtype=bool)
     if count <= MOST_EXCHANGED and (whole or not swaps):
         settled[: 1 if swaps and float(count) ** 2 * p > STATE_WORK else None] = False
-    return changes | {"V": V, "chosen": chosen, "heights": heights, "settled": settled, "work": work}
+    return changes | {"V": V, "chosen": chosen, "heights": heights, "settled": settled, "work": np.array(work)}
 
 
 def _origin(count: int, every: int) -> int:
@@ -268,10 +272,10 @@ def _starts(A: Deflated, units: Units, count: int, value: Value) -> dict[str, Ar
         chosen, V = np.zeros((len(which), p), dtype=bool), np.zeros((len(which), p))
         each = np.arange(len(which))[:, None]
         chosen[each, which], V[each, which] = True, loadings
-    most = int(np.clip(EXCHANGE_WORK / (20.0 * count**2 * p), 2, POLISHED))
+    most = int(np.clip(EXCHANGE_WORK / (20.0 * count**2 * p), LEAST_POLISHED, POLISHED))
     starts = np.vstack([value["lead"], V[_distinct(chosen, heights)[:most]]])
-    spent = value["spent"] + STEPS * len(columns) * float(p) * min(count, A.effort)
-    return {"starts": starts, "origin": np.array(count), "spent": np.asarray(spent)}
+    work = STEPS * len(columns) * A.product(count)
+    return {"starts": starts, "origin": np.array(count), "begun": np.array(work)}
 
 
 def _promising(A: Deflated, units: Units, count: int) -> Array:
@@ -296,12 +300,12 @@ def _parts(columns: Array, p: int) -> list[Array]:
     return np.array_split(columns, max(1, -(-len(columns) * p // BLOCK)))
 
 
-def _power(A: Deflated, units: Units, begin: Array, count: int) -> tuple[Array, Array, Array]:
+def _power(A: Deflated, units: Units, begin: Array, count: int, steps: int = STEPS) -> tuple[Array, Array, Array]:
     """Return (chosen, V, variances) of truncated power steps from rows ``begin``: the twin of the compiled one."""
     chosen, V = units.truncated(begin, count)
     heights = np.full(len(V), -np.inf)
     moving = np.arange(len(V))
-    for _ in range(STEPS):
+    for _ in range(steps):
         images = A.times(V[moving]) + A.shift * V[moving]
         reached = np.einsum("ij,ij->i", V[moving], images)
         rises = reached > heights[moving] + RISE * np.abs(reached)

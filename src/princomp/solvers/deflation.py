@@ -69,10 +69,10 @@ class Deflated:
         rows = np.ascontiguousarray(self.scatter.rows(which))  # they will be looked through
         return rows - self.right[which] @ self.left.T if self.left.shape[1] else rows
 
-    @property
-    def effort(self) -> float:
-        """Multiplications that a number of A takes."""
-        return 1.0 if self.matrix is not None else self.scatter.effort
+    def product(self, used: int) -> float:
+        """Return about how many multiplications A v takes for a v with so many nonzeros."""
+        by_rows = 2 * (self.scatter if self.scatter.quicker is None else self.scatter.quicker).effort
+        return len(self.diagonal) * (float(used) if self.scatter.matrix is not None else by_rows)
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
@@ -88,9 +88,10 @@ class Deflated:
 
     def combine(self, which: Array, W: Array) -> Array:
         """Return W A[which]."""
-        if self.matrix is not None:
+        quicker = self.scatter.quicker
+        if self.matrix is not None and (quicker is None or len(which) <= 2 * quicker.shape[0]):
             return W @ self.matrix[which]
-        product = np.ascontiguousarray(self.scatter.combine(which, W))  # its rows will be looked through
+        product = np.ascontiguousarray((quicker or self.scatter).combine(which, W))  # its rows will be looked through
         return product - (W @ self.right[which]) @ self.left.T if self.left.shape[1] else product
 
     def without(self, x: Array) -> Deflated:

@@ -15,9 +15,10 @@ What they ask of a `Scatter`, and who does:
 ``matrix, data``   S, or X, itself, if it is in memory: compiled searches, proofs
 =================  ============================================================================================
 
-There are four: a `Matrix` in memory; `Data` in memory; `princomp.solvers.scatter_sparse.SparseData`, sparse rows in
-memory; and `Passes` over data wherever they are. All but the first know X as well: ``times`` is X V, ``transpose_times`` X'U, and ``T`` the same view of X', which is what the dictionary form
-asks. What components leave of S is a low-rank correction on top (`princomp.solvers.deflation`).
+There are four: a `Matrix` in memory; `Data` in memory; sparse rows in memory (`princomp.solvers.scatter_sparse`); and
+`Passes` over data wherever they are. All but the first know X as well: ``times`` is X V, ``transpose_times`` X'U, and
+``T`` the same view of X', which is what the dictionary form asks. What components leave of S is a low-rank correction
+on top (`princomp.solvers.deflation`).
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ class Scatter(ABC):
     matrix: Array | None = None  # S itself
     data: Array | None = None  # X itself, (n, p)
     effort: float = 1.0  # multiplications that a number of S takes
+    quicker: Factored | None = None  # X, where products with many features are quicker with it than with S in memory
     fast_parts: bool = False  # whether products with a few rows and columns of S, and of SS, are made with these alone
 
     @property

@@ -15,7 +15,7 @@ from princomp.data import Centered
 from princomp.data.sparse import CenteredSparse
 from princomp.solvers.scatter import Passes
 
-# Up to so many rows, fewer than columns, eigenpairs are those of XX': 3 of 150 x 6000 in a sixth of the time of products.
+# Up to so many rows, fewer than columns, eigenpairs are those of XX': 3 of 150 x 6000 in a sixth of the time.
 FEW_ROWS = 500
 # A number of a product of two sparse matrices takes as long as so many of a dense one.
 BETWEEN_SPARSE = 20.0

@@ -33,16 +33,18 @@ class _Point(NamedTuple):
     value: float  # v'Av
 
 
-def swapped(A: Deflated, units: Units, chosen: Array, v: Array) -> tuple[Array, Array, float]:
-    """Return (chosen, v, v'Av) after swaps until none helps, or the work is done: no less than before."""
+def swapped(A: Deflated, units: Units, chosen: Array, v: Array) -> tuple[Array, Array, float, float]:
+    """Return (chosen, v, v'Av, work) after swaps until none helps, or the work is done: no less than before."""
     chosen, point = chosen.copy(), _at(A, v)
-    turns = int(SWAP_WORK / (A.effort * ((2 + FOLLOWING) * len(v) + (2 * PAIRS) ** 2)))
-    for _ in range(turns if not chosen.all() else 0):
+    products, parts = (2 + FOLLOWING) * A.product(int(chosen.sum())), A.scatter.effort * (2 * PAIRS) ** 2
+    work, turn = 0.0, products + parts
+    while work < SWAP_WORK and not chosen.all():
+        work += turn
         v = _turned(A, chosen, chosen & ~units.forced, point)
         if v is point.v:
             break
         chosen, point = v != 0, _followed(A, v)
-    return chosen, point.v, point.value
+    return chosen, point.v, point.value, work
 
 
 def _at(A: Deflated, v: Array) -> _Point:
@@ -65,10 +67,7 @@ def _followed(A: Deflated, v: Array) -> _Point:
 def _turned(A: Deflated, chosen: Array, removable: Array, point: _Point) -> Array:
     """Return v after the best swaps among a few features; v itself, if none helps."""
     inside, outside = np.flatnonzero(removable), np.flatnonzero(~chosen)
-    few = np.append(
-        inside[_smallest(np.abs(point.v[inside]))],
-        outside[_smallest(-np.abs(point.a[outside]))],
-    )
+    few = np.append(inside[_smallest(np.abs(point.v[inside]))], outside[_smallest(-np.abs(point.a[outside]))])
     B, w, b, value = A.part(few, few), point.v[few], point.a[few], point.value
     used, own, scale = chosen[few], np.diag(B), 1.0  # ``scale`` is what has become of all other loadings
     for _ in range(TURN):
