@@ -121,6 +121,15 @@ def test_a_copy_is_made_only_where_it_may_be(monkeypatch):
     assert isinstance(scatter.of_rows(statistics.moments(sparse).centered(sparse)), Passes)
 
 
+def test_sparse_rows_stay_sparse_where_that_is_quicker_and_costs_no_digits():
+    rng = np.random.default_rng(0)
+    for density, offset, expected in ((0.1, 0.0, SparseData), (0.6, 0.0, Data), (0.1, 1e3, Data)):
+        X = rng.standard_normal((200, 30)) * (rng.random((200, 30)) < density)
+        X[:, 0] += offset
+        rows = as_rows(sp.csr_array(X))
+        assert type(scatter.of_rows(statistics.moments(rows, by_column=True).centered(rows))) is expected
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("starts", [1, 3])
 @pytest.mark.parametrize("scaled", ["not", "usual units", "extreme units"])

@@ -37,23 +37,25 @@ from princomp.solvers.swaps import swapped
 # 8 to 512 starts, 1 to 30 sets to polish; spikes in 80 x 40 to 200 x 100 the same to seven decimals.
 # 10 to 80 of 1100 and 2500 features had the same variance, in 0.7 to 1.2 of the time, with POWER_WORK a tenth or ten
 # times as large, SCREEN_WORK a hundredth, EXCHANGE_WORK a twentieth, 8 and 256 FEW_STARTS; MOST_SPECTRAL 3000 took 1.4.
-STEPS, FEW_STEPS = 40, 5  # truncated power steps from a start, at the most; and to see how many units are needed
+STEPS = 40  # truncated power steps from a start, at the most
 RISE = 1e-4  # a start that rises by less, and keeps its features, has settled on them
 STARTS, FEW_STARTS = 512, 64  # columns to start at, where S is at hand and where it is not
 LEAST_STARTS = 16  # however long each takes
 POWER_WORK = 1e9  # multiplications that the power steps may take
 SCREEN_WORK = 2e10  # multiplications that the choice among columns may take
 BLOCK = 2**20  # numbers of S made at a time
-LEAST_POLISHED, POLISHED = 4, 8  # sets of features to improve by exchanges
-FIRST = 2  # of them, the leading eigenvector and the best, that tell how many features are needed
+LEAST_POLISHED, POLISHED, MOST_SWAPPED = 4, 8, 16  # sets of features to improve by exchanges, or by swaps
 EVERY_COUNT, COARSER = 16, 1.25  # up to so many units starts are made for each count, from there on in such steps
-ROUGHLY = 50  # a bracket narrower than such a part of the count is narrowed by searches
+AT_ONCE, ROUGHLY = 12, 50  # counts looked at together, until they lie within such a part of the largest
+FEWER = 0.8  # of a count: what that many have tells with which power of it the variance grows
 EXCHANGE_WORK = 2e9  # multiplications that the exchanges of a component may take
-SWAPPED_WORK = 4e8  # the same after swaps
+SWAPPED, SWAPPED_WORK = 4, 4e8  # the same after swaps
+FIRST = 5  # such a part of the starts tells how many features are needed
 STATE_WORK = 1e8  # multiplications between two states
 MOST_EXCHANGED = 1000  # features of a component; for more, an eigenproblem for each exchange takes too long
 SETTLING_STEPS = 1000  # power steps of so large a component
-LEADING_RESIDUAL, LEADING_PRODUCTS = 1e-6, 100  # of the leading eigenvector of a larger S
+# Of the leading eigenvector of a larger S: its eigenvalue is known to the square of the residual over the gap.
+LEADING_RESIDUAL, LEADING_PRODUCTS = 1e-4, 40
 MOST_SPECTRAL = 1000  # columns of an S whose eigenvalues are computed
 NOTHING = 1e-13  # of the largest diagonal entry of S: less is rounding, nothing is left to find
 RAISED = 1e-12  # of a bound, by which it is raised: eigenvalues and sums of up to MOST_SPECTRAL terms are known to less
@@ -90,7 +92,7 @@ def _forget(p: int) -> dict[str, Array]:
     return {
         "lead": np.zeros(p),  # the leading eigenvector
         "origin": np.array(0),  # units that the starts have
-        "starts": np.zeros((0, p)),  # the leading eigenvector, and what truncated power steps lead to, best first
+        "starts": np.zeros((0, p)),  # what truncated power steps lead to, best first; the leading eigenvector
         **fewest.start(p),
         **_forget_search(p, p),
     }
@@ -180,24 +182,27 @@ def _bracket(A: Deflated, units: Units, count: float | int) -> dict[str, Array]:
     if A.shift == 0:  # fewer than these do not have that much on the diagonal
         sums = np.cumsum(np.sort(units.total(A.diagonal[None])[0])[::-1])
         least = max(least, int(np.searchsorted(sums, target * (1 - RAISED))) + 1)
-    least = low = most = min(least, every)
-
-    def height(many: int) -> float:
-        return float(_power(A, units, lead[None], many, FEW_STEPS)[2][0])
-
-    while most < every and height(most) < target:
-        low, most = most + 1, min(2 * most, every)
-    while most - low > most // ROUGHLY:
-        middle = (low + most) // 2
-        low, most = (low, middle) if height(middle) >= target else (middle + 1, most)
-    fewer = int(0.8 * most)
-    power = 1.0
-    if fewer >= least and (less := height(fewer)) > 0:
-        power = np.log(height(most) / less) / np.log(most / fewer)
+    least = min(least, every)
+    most = _narrowed(A, units, lead, target, least)
     chosen, V, reached = _power(A, units, lead[None], most)
+    fewer, power = int(FEWER * most), 1.0
+    if fewer >= least and (less := float(_power(A, units, V, fewer)[2][0])) > 0:
+        power = np.log(float(reached[0]) / less) / np.log(most / fewer)
     if units.simple and most > MOST_COMPILED:
         reached[0] = swapped(A, units, chosen[0], V[0])[2]
     return {"lead": lead, **fewest.of_share(target, least, most, power, float(reached[0]))}
+
+
+def _narrowed(A: Deflated, units: Units, lead: Array, target: float, least: int) -> int:
+    """Return about how many of the largest entries of the leading eigenvector are enough."""
+    low, high = least, len(units.forced)
+    while high - low > high // ROUGHLY:
+        counts = np.unique(np.geomspace(low, high, AT_ONCE).astype(int))
+        V = np.vstack([units.truncated(lead[None], int(count))[1] for count in counts])
+        enough = np.flatnonzero(np.einsum("ij,ij->i", V, A.times(V)) >= target)
+        first = int(enough[0]) if len(enough) else len(counts) - 1
+        low, high = int(counts[first - 1]) + 1 if first else int(counts[first]), int(counts[first])
+    return high
 
 
 def _leading(A: Deflated) -> tuple[float, Array]:
@@ -224,7 +229,9 @@ def _search(A: Deflated, units: Units, value: Value) -> dict[str, Array]:
     if int(value["origin"]) != _origin(count, len(units.forced)):
         changes = _starts(A, units, _origin(count, len(units.forced)), value)
         value = {**value, **changes}
-    starts = value["starts"] if whole else value["starts"][:FIRST]
+    starts = value["starts"]
+    if not whole:  # some of the best, and the leading eigenvector
+        starts = np.vstack([starts[: max(1, len(starts) // FIRST)], starts[-1:]])
     chosen, V, heights = _power(A, units, starts, count)
     work = STEPS * len(starts) * A.product(count)
     swaps = units.simple and count > MOST_COMPILED
@@ -237,7 +244,8 @@ def _search(A: Deflated, units: Units, value: Value) -> dict[str, Array]:
         chosen, V, heights = _settled(A, units, chosen[:1], V[:1])
     settled = np.ones(len(V), dtype=bool)
     if count <= MOST_EXCHANGED and (whole or not swaps):
-        settled[: 1 if swaps and float(count) ** 2 * p > STATE_WORK else None] = False
+        several = SWAPPED if float(count) ** 2 * p < STATE_WORK else 1
+        settled[: several if swaps else None] = False
     return changes | {"V": V, "chosen": chosen, "heights": heights, "settled": settled, "work": np.array(work)}
 
 
@@ -259,7 +267,7 @@ def _distinct(chosen: Array, heights: Array) -> Array:
 
 
 def _starts(A: Deflated, units: Units, count: int, value: Value) -> dict[str, Array]:
-    """Return the leading eigenvector and the best that truncated power steps from columns lead to, best first."""
+    """Return the best that truncated power steps from columns lead to, best first, and the leading eigenvector."""
     p = len(A.diagonal)
     columns = _promising(A, units, count)
     small = A.matrix is not None and units.simple and count <= MOST_COMPILED
@@ -272,8 +280,9 @@ def _starts(A: Deflated, units: Units, count: int, value: Value) -> dict[str, Ar
         chosen, V = np.zeros((len(which), p), dtype=bool), np.zeros((len(which), p))
         each = np.arange(len(which))[:, None]
         chosen[each, which], V[each, which] = True, loadings
-    most = int(np.clip(EXCHANGE_WORK / (20.0 * count**2 * p), LEAST_POLISHED, POLISHED))
-    starts = np.vstack([value["lead"], V[_distinct(chosen, heights)[:most]]])
+    most = MOST_SWAPPED if units.simple and count > MOST_COMPILED else POLISHED
+    most = int(np.clip(EXCHANGE_WORK / (20.0 * count**2 * p), LEAST_POLISHED, most))
+    starts = np.vstack([V[_distinct(chosen, heights)[:most]], value["lead"]])
     work = STEPS * len(columns) * A.product(count)
     return {"starts": starts, "origin": np.array(count), "begun": np.array(work)}
 
@@ -300,12 +309,12 @@ def _parts(columns: Array, p: int) -> list[Array]:
     return np.array_split(columns, max(1, -(-len(columns) * p // BLOCK)))
 
 
-def _power(A: Deflated, units: Units, begin: Array, count: int, steps: int = STEPS) -> tuple[Array, Array, Array]:
+def _power(A: Deflated, units: Units, begin: Array, count: int) -> tuple[Array, Array, Array]:
     """Return (chosen, V, variances) of truncated power steps from rows ``begin``: the twin of the compiled one."""
     chosen, V = units.truncated(begin, count)
     heights = np.full(len(V), -np.inf)
     moving = np.arange(len(V))
-    for _ in range(steps):
+    for _ in range(STEPS):
         images = A.times(V[moving]) + A.shift * V[moving]
         reached = np.einsum("ij,ij->i", V[moving], images)
         rises = reached > heights[moving] + RISE * np.abs(reached)

@@ -76,8 +76,9 @@ class Deflated:
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
-        """Eigenvalues of A, ascending, and their vectors, if S is in memory."""
-        values, vectors = np.linalg.eigh(self.matrix)
+        """Eigenvalues of A, ascending, and their vectors."""
+        p = len(self.diagonal)
+        values, vectors = np.linalg.eigh(self.rows(np.arange(p)) if self.matrix is None else self.matrix)
         return values, vectors
 
     def part(self, rows: Array, columns: Array) -> Array:

@@ -18,7 +18,7 @@ from princomp.result import Value
 # Two components of noise 60 x 80 to 200 x 5000 and of ten real tables took 2 to 5 searches each.
 MOST_TRIED = 6  # searches from the first starts; and those, from all, that follow the power: others halve what is left
 NEAR = 500  # from all starts is searched where the count is found up to such a part of it
-MORE_WORK = 0.3  # of the work for a count that is given: more searches may take as much
+MORE_WORK = 0.2  # of the work for a count that is given: more searches may take as much
 LEAST_WORK = 2e6  # multiplications that they may always take
 POWERS = 0.05, 2.0  # between which the power lies
 
@@ -63,7 +63,7 @@ def judged(value: Value, v: Array, height: float, work: float, units: int) -> di
     """
     count, whole, target = int(value["count"]), bool(value["whole"]), float(value["target"])
     low, high, least = int(value["low"]), int(value["high"]), int(value["least"])
-    changes: Value = {"tried": value["tried"] + 1}
+    changes: dict[str, Array] = {"tried": value["tried"] + 1}
     if height < target and count < units:
         low, high = count, max(high, count + 1)
     else:

@@ -1,7 +1,7 @@
 """Swaps of features, two at a time in one plane: what exchanges gain of components of many features, in little time.
 
-For a unit vector v on the features I, A the deflated S and a = Av, take feature i out of v, w = (v - v_i e_i) / |.|, and
-look for the best vector in the plane of w and e_j, j outside I:
+With v a unit vector on the features I, A the deflated S and a = Av, take feature i out of v, w = (v - v_i e_i) / |.|,
+and look for the best vector in the plane of w and e_j, j outside I:
 
     w'Aw = (v'Av - 2 v_i a_i + v_i^2 A_ii) / (1 - v_i^2),    w'A e_j = (a_j - v_i A_ij) / sqrt(1 - v_i^2).
 
