@@ -21,6 +21,7 @@ HEADERS = {
     "rank_one.py": "two bare products",
     "robust.py": "error of L",
     "sparse_cardinality.py": "times ours",
+    "sparse_counts.py": "times dense",
     "sparse_dictionary.py": "times ours",
     "sparse_regression.py": "times ours",
     "sparse_certificates.py": "rechecked",

@@ -285,6 +285,7 @@ class Passes(Factored):
 
     def __init__(self, X: Centered) -> None:
         self.X, self.shape, self.features = X, X.shape, X.shape[1]
+        self.effort = float(self.shape[0])
 
     @cached_property
     def diagonal(self) -> Array:
