@@ -40,7 +40,7 @@ def test_the_fewest_are_found_whatever_the_power(target, power):
 
 
 def test_what_only_searches_from_all_starts_find_counts():
-    value, tried = searched(lambda count, whole: np.sqrt(count) * (1.02 if whole else 1.0), 10.0)
+    value, _ = searched(lambda count, whole: np.sqrt(count) * (1.02 if whole else 1.0), 10.0)
     assert int(value["high"]) == 97
     assert float(value["height"]) == pytest.approx(1.02 * np.sqrt(97))
 

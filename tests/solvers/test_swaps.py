@@ -53,6 +53,18 @@ def test_in_the_end_no_pair_in_a_plane_helps(seed, monkeypatch):
             assert np.linalg.eigvalsh(plane.T @ A.matrix @ plane)[-1] <= value * (1 + 1e-9)
 
 
+def test_forced_features_that_do_not_vary_stay_in():
+    X = np.random.default_rng(0).standard_normal((30, 50))
+    X[:, [7, 8]] = 0.0
+    A = deflated(Matrix(X.T @ X), "schur")
+    _, units, chosen, v = begun(0)
+    v = np.where(np.isin(np.arange(50), [7, 8]), 0.0, v)
+    after, w, value, _ = swapped(A, units, chosen, v / np.linalg.norm(v))
+    assert after[[7, 8]].all()
+    assert after.sum() == chosen.sum()
+    assert value == pytest.approx(w @ A.matrix @ w)
+
+
 def test_their_work_is_bounded(monkeypatch):
     A, units, chosen, v = begun(0)
     unbounded = swapped(A, units, chosen, v)

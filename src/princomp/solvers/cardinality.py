@@ -197,7 +197,7 @@ def _narrowed(A: Deflated, units: Units, lead: Array, target: float, least: int)
     """Return about how many of the largest entries of the leading eigenvector are enough."""
     low, high = least, len(units.forced)
     while high - low > high // ROUGHLY:
-        counts = np.unique(np.geomspace(low, high, AT_ONCE).astype(int))
+        counts = np.unique(np.rint(np.geomspace(low, high, AT_ONCE)).astype(int))
         V = np.vstack([units.truncated(lead[None], int(count))[1] for count in counts])
         enough = np.flatnonzero(np.einsum("ij,ij->i", V, A.times(V)) >= target)
         first = int(enough[0]) if len(enough) else len(counts) - 1

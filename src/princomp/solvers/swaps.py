@@ -40,10 +40,10 @@ def swapped(A: Deflated, units: Units, chosen: Array, v: Array) -> tuple[Array, 
     work, turn = 0.0, products + parts
     while work < SWAP_WORK and not chosen.all():
         work += turn
-        v = _turned(A, chosen, chosen & ~units.forced, point)
+        following, v = _turned(A, chosen, chosen & ~units.forced, point)
         if v is point.v:
             break
-        chosen, point = v != 0, _followed(A, v)
+        chosen, point = following, _followed(A, following, v)
     return chosen, point.v, point.value, work
 
 
@@ -52,24 +52,25 @@ def _at(A: Deflated, v: Array) -> _Point:
     return _Point(v, a, float(v @ a))
 
 
-def _followed(A: Deflated, v: Array) -> _Point:
-    """Return the point after power steps on the features of v."""
-    point, used = _at(A, v), v != 0
+def _followed(A: Deflated, chosen: Array, v: Array) -> _Point:
+    """Return the point after power steps on the features chosen."""
+    point = _at(A, v)
     for _ in range(FOLLOWING):
-        w = np.where(used, point.a + A.shift * point.v, 0.0)
-        after = _at(A, w / np.linalg.norm(w))
+        w = np.where(chosen, point.a + A.shift * point.v, 0.0)
+        after = _at(A, w / max(float(np.linalg.norm(w)), 1e-300))
         if after.value <= point.value:
             break
         point = after
     return point
 
 
-def _turned(A: Deflated, chosen: Array, removable: Array, point: _Point) -> Array:
-    """Return v after the best swaps among a few features; v itself, if none helps."""
+def _turned(A: Deflated, chosen: Array, removable: Array, point: _Point) -> tuple[Array, Array]:
+    """Return (chosen, v) after the best swaps among a few features; v itself, if none helps."""
     inside, outside = np.flatnonzero(removable), np.flatnonzero(~chosen)
     few = np.append(inside[_smallest(np.abs(point.v[inside]))], outside[_smallest(-np.abs(point.a[outside]))])
     B, w, b, value = A.part(few, few), point.v[few], point.a[few], point.value
-    used, own, scale = chosen[few], np.diag(B), 1.0  # ``scale`` is what has become of all other loadings
+    used, own = chosen[few], np.diag(B)
+    scale, swaps = 1.0, 0  # what all other loadings are multiplied by
     for _ in range(TURN):
         out, into = np.flatnonzero(used), np.flatnonzero(~used)
         if not len(out):
@@ -88,12 +89,12 @@ def _turned(A: Deflated, chosen: Array, removable: Array, point: _Point) -> Arra
         w[i], used[i] = 0.0, False
         w *= shrink
         w[j], used[j] = new, True
-        scale, value = scale * shrink, float(reach[e, q])
-    if scale == 1.0:
-        return point.v
-    v = scale * point.v
-    v[few] = w
-    return v
+        scale, value, swaps = scale * shrink, float(reach[e, q]), swaps + 1
+    if not swaps:
+        return chosen, point.v
+    v, following = scale * point.v, chosen.copy()
+    v[few], following[few] = w, used
+    return following, v
 
 
 def _smallest(numbers: Array) -> Array:
