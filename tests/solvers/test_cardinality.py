@@ -168,10 +168,10 @@ def test_compiled_search_equals_its_twins(kind):
         assert 1 in twin[1]
         assert value == pytest.approx(twin[0], rel=1e-12)
         assert loadings @ S[np.ix_(features, features)] @ loadings == pytest.approx(value, rel=1e-12)
-        columns, how = np.arange(p), {"shift": 0.5, "steps": solver.STEPS, "rise": solver.RISE}
+        how = {"shift": 0.5, "steps": solver.STEPS, "rise": solver.RISE}
         shifted = SimpleNamespace(times=S.__rmatmul__, shift=0.5)
-        chosen, V, heights = solver._power(shifted, units, S + 0.5 * np.eye(p), count)
-        features, weights, reached = compiled.power(S, columns, count, units.forced, **how)
+        chosen, V, heights = solver._stepped(shifted, units, S + 0.5 * np.eye(p), count)
+        features, weights, reached = compiled.power(S, S + 0.5 * np.eye(p), count, units.forced, **how)
         dense = np.zeros_like(V)
         np.put_along_axis(dense, features, weights, axis=1)
         same = (chosen == (dense != 0)).all(axis=1)  # equal sizes may be chosen among otherwise

@@ -38,22 +38,13 @@ def _combine(A: Array, weights: Array, which: Array, y: Array) -> None:
 
 @compiled
 def _power(
-    A: Array,
-    starts: Array,
-    forced: Array,
-    shift: float,
-    steps: int,
-    rise: float,
-    chosen: Array,
-    V: Array,
-    values: Array,
+    A: Array, begin: Array, forced: Array, shift: float, steps: int, rise: float, chosen: Array, V: Array, values: Array
 ) -> None:
     p, k = len(A), chosen.shape[1]
     y, sizes, inside = np.empty(p), np.empty(k), np.zeros(p, np.bool_)
     before, weights = np.empty(k, np.int64), np.empty(k)
-    for i in range(len(starts)):
-        y[:] = A[starts[i]]
-        y[starts[i]] += shift
+    for i in range(len(begin)):
+        y[:] = begin[i]
         settled = False
         inside[:] = False
         values[i] = -np.inf
@@ -152,14 +143,15 @@ def _improve(
 
 
 def power(
-    A: Array, starts: Array, count: int, forced: Array, *, shift: float, steps: int, rise: float
+    A: Array, begin: Array, count: int, forced: Array, *, shift: float, steps: int, rise: float
 ) -> tuple[Array, Array, Array]:
-    """Return (features, loadings, variances), (m, count) twice and (m,), of truncated power steps from columns of A."""
-    chosen, loadings, values = np.full((len(starts), count), -1), np.zeros((len(starts), count)), np.zeros(len(starts))
+    """Return (features, loadings, variances), (m, count) twice and (m,), of truncated power steps from rows (m, p)."""
+    m = len(begin)
+    chosen, loadings, values = np.full((m, count), -1), np.zeros((m, count)), np.zeros(m)
     several = max(1, int(WORK / (steps * count * len(A))))
-    for begin in range(0, len(starts), several):
-        here = slice(begin, begin + several)
-        _power(A, starts[here], forced, shift, steps, rise, chosen[here], loadings[here], values[here])
+    for first in range(0, m, several):
+        here = slice(first, first + several)
+        _power(A, begin[here], forced, shift, steps, rise, chosen[here], loadings[here], values[here])
     return chosen, loadings, values - shift
 
 
@@ -175,5 +167,5 @@ def improve(
 def warm_up() -> None:
     """Compile."""
     A, none = np.eye(3), np.zeros(3, dtype=bool)
-    chosen, *_ = power(A, np.arange(3), 2, none, shift=0.0, steps=2, rise=0.0)
+    chosen, *_ = power(A, A, 2, none, shift=0.0, steps=2, rise=0.0)
     improve(A, chosen[0], none, rounds=1, helps=0.0, small=1e-8)

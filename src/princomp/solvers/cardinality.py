@@ -57,6 +57,7 @@ SETTLING_STEPS = 1000  # power steps of so large a component
 # Of the leading eigenvector of a larger S: its eigenvalue is known to the square of the residual over the gap.
 LEADING_RESIDUAL, LEADING_PRODUCTS = 1e-4, 40
 MOST_SPECTRAL = 1000  # columns of an S whose eigenvalues are computed
+WITH_VECTORS = 200  # and whose eigenvectors are: of 500 all of them take twice as long as the values and the first
 NOTHING = 1e-13  # of the largest diagonal entry of S: less is rounding, nothing is left to find
 RAISED = 1e-12  # of a bound, by which it is raised: eigenvalues and sums of up to MOST_SPECTRAL terms are known to less
 
@@ -208,7 +209,7 @@ def _narrowed(A: Deflated, units: Units, lead: Array, target: float, least: int)
 def _leading(A: Deflated) -> tuple[float, Array]:
     """Return the leading eigenvalue and eigenvector of A."""
     p = len(A.diagonal)
-    if A.matrix is not None and p <= MOST_SPECTRAL:
+    if A.matrix is not None and p <= WITH_VECTORS:
         values, vectors = A.spectrum
         return float(values[-1]), vectors[:, -1]
 
@@ -270,16 +271,7 @@ def _starts(A: Deflated, units: Units, count: int, value: Value) -> dict[str, Ar
     """Return the best that truncated power steps from columns lead to, best first, and the leading eigenvector."""
     p = len(A.diagonal)
     columns = _promising(A, units, count)
-    small = A.matrix is not None and units.simple and count <= MOST_COMPILED
-    compiled = loops("cardinality_search") if small else None
-    if compiled is None:
-        chosen, V, heights = _power(A, units, A.rows(columns), count)
-    else:
-        how = {"shift": A.shift, "steps": STEPS, "rise": RISE}
-        which, loadings, heights = compiled.power(A.matrix, columns, count, units.forced, **how)
-        chosen, V = np.zeros((len(which), p), dtype=bool), np.zeros((len(which), p))
-        each = np.arange(len(which))[:, None]
-        chosen[each, which], V[each, which] = True, loadings
+    chosen, V, heights = _power(A, units, A.rows(columns), count)
     most = MOST_SWAPPED if units.simple and count > MOST_COMPILED else POLISHED
     most = int(np.clip(EXCHANGE_WORK / (20.0 * count**2 * p), LEAST_POLISHED, most))
     starts = np.vstack([V[_distinct(chosen, heights)[:most]], value["lead"]])
@@ -310,6 +302,20 @@ def _parts(columns: Array, p: int) -> list[Array]:
 
 
 def _power(A: Deflated, units: Units, begin: Array, count: int) -> tuple[Array, Array, Array]:
+    """Return (chosen, V, variances) of truncated power steps from rows ``begin``, compiled where that is quicker."""
+    small = A.matrix is not None and units.simple and count <= MOST_COMPILED
+    compiled = loops("cardinality_search") if small else None
+    if compiled is None:
+        return _stepped(A, units, begin, count)
+    how = {"shift": A.shift, "steps": STEPS, "rise": RISE}
+    which, loadings, heights = compiled.power(A.matrix, begin, count, units.forced, **how)
+    chosen, V = np.zeros(begin.shape, dtype=bool), np.zeros(begin.shape)
+    each = np.arange(len(which))[:, None]
+    chosen[each, which], V[each, which] = True, loadings
+    return chosen, V, heights
+
+
+def _stepped(A: Deflated, units: Units, begin: Array, count: int) -> tuple[Array, Array, Array]:
     """Return (chosen, V, variances) of truncated power steps from rows ``begin``: the twin of the compiled one."""
     chosen, V = units.truncated(begin, count)
     heights = np.full(len(V), -np.inf)
@@ -419,7 +425,7 @@ def upper_bound(A: Deflated, units: Units, count: int, largest: float = np.inf) 
     if A.shift == 0:
         bounds.append(float(np.sort(units.total(A.diagonal[None])[0])[::-1][:count].sum()))
     if A.matrix is not None and p <= MOST_SPECTRAL:
-        values = A.spectrum[0]
+        values = A.spectrum[0] if p <= WITH_VECTORS else np.linalg.eigvalsh(A.matrix)
         bounds.append(float(values[-1]) + RAISED * max(0.0, -float(values[0])))
     least = min(bounds)
     if units.of is None and float(p) ** 2 * A.scatter.effort <= SCREEN_WORK:
