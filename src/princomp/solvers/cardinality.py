@@ -58,6 +58,7 @@ SETTLING_STEPS = 1000  # power steps of so large a component
 LEADING_RESIDUAL, LEADING_PRODUCTS = 1e-4, 40
 MOST_SPECTRAL = 1000  # columns of an S whose eigenvalues are computed
 WITH_VECTORS = 200  # and whose eigenvectors are: of 500 all of them take twice as long as the values and the first
+TIED = 1e-12  # of the largest variance: two that differ by less are as good
 NOTHING = 1e-13  # of the largest diagonal entry of S: less is rounding, nothing is left to find
 RAISED = 1e-12  # of a bound, by which it is raised: eigenvalues and sums of up to MOST_SPECTRAL terms are known to less
 
@@ -148,7 +149,7 @@ def cardinality(
             value |= _improve(A, units, value)
         height = float(value["heights"].max())
         if value["settled"].all():
-            best, many = int(np.argmax(value["heights"])), len(units.forced)
+            best, many = _first_best(value["heights"]), len(units.forced)
             value |= fewest.judged(value, value["V"][best], height, float(value["work"]), many)
             value |= _forget_search(p, many)
             if value["done"]:
@@ -233,7 +234,7 @@ def _search(A: Deflated, units: Units, value: Value) -> dict[str, Array]:
     starts = value["starts"]
     if not whole:  # some of the best, and the leading eigenvector
         starts = np.vstack([starts[: max(1, len(starts) // FIRST)], starts[-1:]])
-    chosen, V, heights = _power(A, units, starts, count)
+    chosen, V, heights = _stepped(A, units, starts, count)
     work = STEPS * len(starts) * A.product(count)
     swaps = units.simple and count > MOST_COMPILED
     for i in range(len(starts) if swaps else 0):
@@ -261,17 +262,25 @@ def _origin(count: int, every: int) -> int:
 
 def _distinct(chosen: Array, heights: Array) -> Array:
     """Return where different sets of units are, best first."""
-    order = np.argsort(-heights, kind="stable")
+    largest = max(float(np.abs(heights).max()), 1e-300)
+    order = np.argsort(-np.rint(heights / (TIED * largest)), kind="stable")
     _, first = np.unique(np.packbits(chosen[order], axis=1), axis=0, return_index=True)
     kept: Array = order[np.sort(first)]
     return kept
+
+
+def _first_best(heights: Array) -> int:
+    """Return where the first of those is that are the largest but for rounding."""
+    return int(np.argmax(heights >= heights.max() - TIED * np.abs(heights).max()))
 
 
 def _starts(A: Deflated, units: Units, count: int, value: Value) -> dict[str, Array]:
     """Return the best that truncated power steps from columns lead to, best first, and the leading eigenvector."""
     p = len(A.diagonal)
     columns = _promising(A, units, count)
-    chosen, V, heights = _power(A, units, A.rows(columns), count)
+    begin = A.rows(columns)
+    begin[np.arange(len(columns)), columns] += A.shift
+    chosen, V, heights = _power(A, units, begin, count)
     most = MOST_SWAPPED if units.simple and count > MOST_COMPILED else POLISHED
     most = int(np.clip(EXCHANGE_WORK / (20.0 * count**2 * p), LEAST_POLISHED, most))
     starts = np.vstack([V[_distinct(chosen, heights)[:most]], value["lead"]])
