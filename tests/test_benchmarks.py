@@ -22,6 +22,7 @@ HEADERS = {
     "rank_one.py": "two bare products",
     "robust.py": "error of L",
     "sparse_cardinality.py": "times ours",
+    "sparse_counts.py": "times dense",
     "sparse_dictionary.py": "times ours",
     "sparse_manual.py": "own start",
     "sparse_regression.py": "times ours",

@@ -290,6 +290,30 @@ def test_retain(wine, retain):
     assert (sparse.nonzeros_[0] == 13) == (retain == 1)
 
 
+@pytest.mark.parametrize("shape", [(100, 400), (60, 1200), (40, 2500)])
+def test_the_same_count_gives_the_same_component_however_it_was_asked_for(shape):
+    """In noise searches end in many places, and the leading eigenvector is a start like no other."""
+    X = np.random.default_rng(0).standard_normal(shape)
+    share = SparsePCA(2).fit(X)
+    given = SparsePCA(2, nonzeros=share.nonzeros_.tolist()).fit(X)
+    assert (given.components_ == share.components_).all()
+    assert (given.certificate_.lower == share.certificate_.lower).all()
+    assert share.n_iter_ <= 2 * 12  # a handful of searches each
+
+
+def test_the_status_says_where_the_search_for_the_fewest_ended_with_its_budget(wine):
+    X = np.random.default_rng(0).standard_normal((60, 1200))
+    share = SparsePCA(2).fit(X)
+    counts = ", ".join(map(str, share.nonzeros_))
+    assert share.result_.status.code == "converged"
+    assert (
+        f"In every component the search for the fewest features ended with its budget, at {counts}: that somewhat fewer"
+        in share.result_.status.sentence
+    )
+    for sparse in (SparsePCA(2, nonzeros=100).fit(X), SparsePCA(2, scale=True).fit(wine)):
+        assert "budget" not in sparse.result_.status.sentence
+
+
 # --- certificates -------------------------------------------------------------------------------------
 
 

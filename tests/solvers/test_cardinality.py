@@ -158,19 +158,20 @@ def test_compiled_search_equals_its_twins(kind):
         units = plain(p, forced=[1])
         A = deflated(Matrix(S), "schur")
         which = np.unique(np.append(np.random.default_rng(seed).permutation(p)[:count], 1))
-        value, features, loadings, settled = exchange.exchanged(A, units, which, 100)
+        value, features, loadings, settled, made = exchange.exchanged(A, units, which, 100)
         how = {"rounds": 100, "helps": exchange.HELPS, "small": exchange.SMALL}
         twin = compiled.improve(S, which, units.forced, **how)
         assert settled
         assert twin[3]
+        assert (made == twin[4]) or kind in ("tied diagonal", "nearly equal")  # equal ones are taken in any order
         assert 1 in features
         assert 1 in twin[1]
         assert value == pytest.approx(twin[0], rel=1e-12)
         assert loadings @ S[np.ix_(features, features)] @ loadings == pytest.approx(value, rel=1e-12)
-        columns, how = np.arange(p), {"shift": 0.5, "steps": solver.STEPS, "rise": solver.RISE}
+        how = {"shift": 0.5, "steps": solver.STEPS, "rise": solver.RISE}
         shifted = SimpleNamespace(times=S.__rmatmul__, shift=0.5)
-        chosen, V, heights = solver._power(shifted, units, S + 0.5 * np.eye(p), count)
-        features, weights, reached = compiled.power(S, columns, count, units.forced, **how)
+        chosen, V, heights = solver._stepped(shifted, units, S + 0.5 * np.eye(p), count)
+        features, weights, reached = compiled.power(S, S + 0.5 * np.eye(p), count, units.forced, **how)
         dense = np.zeros_like(V)
         np.put_along_axis(dense, features, weights, axis=1)
         same = (chosen == (dense != 0)).all(axis=1)  # equal sizes may be chosen among otherwise
@@ -414,13 +415,13 @@ def test_restart_from_every_state_is_exact(name, monkeypatch):
         copies.append({key: np.array(array) for key, array in state.value.items()})
     assert len(states) >= 6
     for state, copy in zip(states, copies, strict=True):  # what was handed out is not changed by later steps
-        assert all((np.asarray(state.value[key]) == copy[key]).all() for key in copy if key != "target")
+        assert all(np.array_equal(state.value[key], copy[key], equal_nan=True) for key in copy)
     for i, state in enumerate(states):
         given = {key: np.array(array, order="F") for key, array in state.value.items()}
         for again, expected in zip(steps(given), states[i + 1 :], strict=True):
             assert (again.objective, again.residual) == (expected.objective, expected.residual)
             assert all(again.value[key].tobytes() == np.asarray(expected.value[key]).tobytes() for key in given)
-        assert all((given[key] == state.value[key]).all() for key in given if key != "target")
+        assert all(np.array_equal(given[key], state.value[key], equal_nan=True) for key in given)
 
 
 @pytest.mark.parametrize("size", [1e160, 1e300, 1e-300])

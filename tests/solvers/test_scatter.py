@@ -8,6 +8,7 @@ from princomp.data import Centered, as_rows, statistics
 from princomp.solvers import scatter
 from princomp.solvers.deflation import deflated
 from princomp.solvers.scatter import Data, Factored, Matrix, Passes
+from princomp.solvers.scatter_sparse import SparseData
 from storages import STORAGES
 
 
@@ -21,12 +22,19 @@ def passes(X):
     return Passes(statistics.moments(rows).centered(rows))
 
 
+def sparse_data(X):
+    """The view of sparse rows of other columns, by other units: what they are in X again."""
+    rows = as_rows(sp.csr_array(X * np.arange(1, X.shape[1] + 1)))
+    return SparseData(statistics.moments(rows).centered(rows, 1.0 / np.arange(1, X.shape[1] + 1)), rows.matrix)
+
+
 # Views of X'X, by what they are made of.
 VIEWS = {
     "matrix": lambda X: Matrix(X.T @ X),
     "data": Data,
     "passes": passes,
     "passes over sparse rows": lambda X: passes(sp.csr_array(X)),
+    "sparse data": sparse_data,
     "factor": lambda X: scatter.factor(X.T @ X),
     "transposed data": lambda X: Data(np.ascontiguousarray(X.T)).T,
     "transposed passes": lambda X: passes(X).T.T,
@@ -46,6 +54,7 @@ def test_every_view_says_the_same(view, shape):
         size = tolerance * np.linalg.norm(S)
         np.testing.assert_allclose(found.apply(V, roughly=roughly), S @ V, atol=size)
         np.testing.assert_allclose(found.combine(J, V[J].T, roughly=roughly), V[J].T @ S[J], atol=size)
+        np.testing.assert_allclose(found.rows(J), S[J], atol=size)
         once, twice = found.restrict(J, roughly=roughly)(V[J])
         np.testing.assert_allclose(once, S[np.ix_(J, J)] @ V[J], atol=size)
         np.testing.assert_allclose(twice, (S @ S)[np.ix_(J, J)] @ V[J], atol=size * np.linalg.norm(S))
@@ -69,7 +78,9 @@ def test_some_features_of_every_view(view):
     np.testing.assert_allclose(again.apply(np.eye(2)), S[np.ix_([3, 0], [3, 0])], atol=1e-11)
 
 
-@pytest.mark.parametrize("view", ["data", "passes", "passes over sparse rows", "transposed data", "transposed passes"])
+@pytest.mark.parametrize(
+    "view", ["data", "passes", "passes over sparse rows", "sparse data", "transposed data", "transposed passes"]
+)
 def test_products_with_X_and_with_its_transpose(view):
     X, rng = centred(9, 14), np.random.default_rng(0)
     found, V, U = VIEWS[view](X), rng.standard_normal((14, 2)), rng.standard_normal((9, 2))
@@ -108,6 +119,15 @@ def test_a_copy_is_made_only_where_it_may_be(monkeypatch):
     assert isinstance(scatter.of_rows(statistics.moments(rows).centered(rows)), Passes)
     sparse = as_rows(sp.csr_array(X))
     assert isinstance(scatter.of_rows(statistics.moments(sparse).centered(sparse)), Passes)
+
+
+def test_sparse_rows_stay_sparse_where_that_is_quicker_and_costs_no_digits():
+    rng = np.random.default_rng(0)
+    for density, offset, expected in ((0.1, 0.0, SparseData), (0.6, 0.0, Data), (0.1, 1e3, Data)):
+        X = rng.standard_normal((200, 30)) * (rng.random((200, 30)) < density)
+        X[:, 0] += offset
+        rows = as_rows(sp.csr_array(X))
+        assert type(scatter.of_rows(statistics.moments(rows, by_column=True).centered(rows))) is expected
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -38,22 +38,13 @@ def _combine(A: Array, weights: Array, which: Array, y: Array) -> None:
 
 @compiled
 def _power(
-    A: Array,
-    starts: Array,
-    forced: Array,
-    shift: float,
-    steps: int,
-    rise: float,
-    chosen: Array,
-    V: Array,
-    values: Array,
+    A: Array, begin: Array, forced: Array, shift: float, steps: int, rise: float, chosen: Array, V: Array, values: Array
 ) -> None:
     p, k = len(A), chosen.shape[1]
     y, sizes, inside = np.empty(p), np.empty(k), np.zeros(p, np.bool_)
     before, weights = np.empty(k, np.int64), np.empty(k)
-    for i in range(len(starts)):
-        y[:] = A[starts[i]]
-        y[starts[i]] += shift
+    for i in range(len(begin)):
+        y[:] = begin[i]
         settled = False
         inside[:] = False
         values[i] = -np.inf
@@ -90,8 +81,8 @@ def _power(
 @compiled
 def _improve(
     A: Array, chosen: Array, forced: Array, rounds: int, helps: float, small: float
-) -> tuple[float, Array, bool]:
-    """Exchange in place; return value, loadings, and whether no exchange helps."""
+) -> tuple[float, Array, bool, int]:
+    """Exchange in place; return value, loadings, whether no exchange helps, and how many did."""
     p, k = len(A), len(chosen)
     G, NG = np.empty((k, p)), np.empty((k, p))
     a, quadratic = np.empty(p), np.empty(p)
@@ -109,10 +100,10 @@ def _improve(
         if out >= 0 and not values[k - 1] > value:  # rounding: take it back
             inside[chosen[out]], inside[into] = False, True
             chosen[out] = into
-            return value, v, True
+            return value, v, True, turn - 1
         value, v = values[k - 1], np.ascontiguousarray(vectors[:, k - 1])
         if turn == rounds:
-            return value, v, False
+            return value, v, False, turn
         N = np.zeros((k, k))
         for u in range(k - 1):
             gap = max(value - values[u], 1e-14 * abs(value) + 1e-300)
@@ -144,36 +135,37 @@ def _improve(
                     if reach > best:
                         best, out, into = reach, e, j
         if out < 0:
-            return value, v, True
+            return value, v, True, turn
         # ``into`` remembers what was there, should rounding have it back.
         inside[chosen[out]], inside[into] = False, True
         chosen[out], into = into, chosen[out]
-    return value, v, False
+    return value, v, False, rounds
 
 
 def power(
-    A: Array, starts: Array, count: int, forced: Array, *, shift: float, steps: int, rise: float
+    A: Array, begin: Array, count: int, forced: Array, *, shift: float, steps: int, rise: float
 ) -> tuple[Array, Array, Array]:
-    """Return (features, loadings, variances), (m, count) twice and (m,), of truncated power steps from columns of A."""
-    chosen, loadings, values = np.full((len(starts), count), -1), np.zeros((len(starts), count)), np.zeros(len(starts))
+    """Return (features, loadings, variances), (m, count) twice and (m,), of truncated power steps from rows (m, p)."""
+    m = len(begin)
+    chosen, loadings, values = np.full((m, count), -1), np.zeros((m, count)), np.zeros(m)
     several = max(1, int(WORK / (steps * count * len(A))))
-    for begin in range(0, len(starts), several):
-        here = slice(begin, begin + several)
-        _power(A, starts[here], forced, shift, steps, rise, chosen[here], loadings[here], values[here])
+    for first in range(0, m, several):
+        here = slice(first, first + several)
+        _power(A, begin[here], forced, shift, steps, rise, chosen[here], loadings[here], values[here])
     return chosen, loadings, values - shift
 
 
 def improve(
     A: Array, chosen: Array, forced: Array, *, rounds: int, helps: float, small: float
-) -> tuple[float, Array, Array, bool]:
-    """Return (value, features, loadings, whether no exchange helps) after up to ``rounds`` exchanges."""
+) -> tuple[float, Array, Array, bool, int]:
+    """Return (value, features, loadings, whether no exchange helps, how many did) after up to ``rounds`` exchanges."""
     chosen = np.array(chosen, dtype=np.int64)
-    value, v, settled = _improve(A, chosen, forced, rounds, helps, small)
-    return float(value), chosen, v, bool(settled)
+    value, v, settled, made = _improve(A, chosen, forced, rounds, helps, small)
+    return float(value), chosen, v, bool(settled), int(made)
 
 
 def warm_up() -> None:
     """Compile."""
     A, none = np.eye(3), np.zeros(3, dtype=bool)
-    chosen, *_ = power(A, np.arange(3), 2, none, shift=0.0, steps=2, rise=0.0)
+    chosen, *_ = power(A, A, 2, none, shift=0.0, steps=2, rise=0.0)
     improve(A, chosen[0], none, rounds=1, helps=0.0, small=1e-8)

@@ -39,6 +39,11 @@ class SparseRows(Rows):
             self.offsets = equal_work(csr.indptr, block_bytes)
         self._blocks: dict[int, Any] = {}
 
+    @property
+    def matrix(self) -> Any:
+        """All rows, as they are, as one CSR array; do not write to it."""
+        return self._csr
+
     def block(self, i: int) -> Any:
         """Return block i as a CSR array over the same memory."""
         import scipy.sparse as sp

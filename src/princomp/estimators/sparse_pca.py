@@ -73,7 +73,8 @@ class SparsePCA(FromCovariance, Projection):
         most has that many.
     retain : float, default 0.9
         For "cardinality" without ``nonzeros``: the fewest features are looked for with which a component has this
-        share of the largest variance there is, the leading eigenvalue of the deflated S.
+        share of the largest variance there is, the leading eigenvalue of the deflated S. The search has a budget:
+        where it ends with that, ``result_.status`` says so, and somewhat fewer may do.
     certify : bool, default False
         For "cardinality": prove by branch and bound how good each component is, given those before it, and replace it
         if a better one turns up. Without it there is a bound too, a cheap one.

@@ -64,13 +64,35 @@ class Deflated:
 
     def rows(self, which: Array) -> Array:
         """Return rows of A."""
-        return self.matrix[which] if self.matrix is not None else self.combine(which, np.eye(len(which)))
+        if self.matrix is not None:
+            return self.matrix[which]
+        rows = np.ascontiguousarray(self.scatter.rows(which))  # they will be looked through
+        return rows - self.right[which] @ self.left.T if self.left.shape[1] else rows
+
+    def product(self, used: int) -> float:
+        """Return about how many multiplications A v takes for a v with so many nonzeros."""
+        by_rows = 2 * (self.scatter if self.scatter.quicker is None else self.scatter.quicker).effort
+        return len(self.diagonal) * (float(used) if self.scatter.matrix is not None else by_rows)
+
+    @cached_property
+    def spectrum(self) -> tuple[Array, Array]:
+        """Eigenvalues of A, ascending, and their vectors."""
+        p = len(self.diagonal)
+        values, vectors = np.linalg.eigh(self.rows(np.arange(p)) if self.matrix is None else self.matrix)
+        return values, vectors
+
+    def part(self, rows: Array, columns: Array) -> Array:
+        """Return A[rows, columns]."""
+        if self.matrix is not None:
+            return self.matrix[np.ix_(rows, columns)]
+        return self.scatter.part(rows, columns) - self.left[rows] @ self.right[columns].T
 
     def combine(self, which: Array, W: Array) -> Array:
         """Return W A[which]."""
-        if self.matrix is not None:
+        quicker = self.scatter.quicker
+        if self.matrix is not None and (quicker is None or len(which) <= 2 * quicker.shape[0]):
             return W @ self.matrix[which]
-        product = np.ascontiguousarray(self.scatter.combine(which, W))  # its rows will be looked through
+        product = np.ascontiguousarray((quicker or self.scatter).combine(which, W))  # its rows will be looked through
         return product - (W @ self.right[which]) @ self.left.T if self.left.shape[1] else product
 
     def without(self, x: Array) -> Deflated:

@@ -75,10 +75,10 @@ def _unit_rows(V: Array) -> Array:
     return np.divide(V, lengths, out=np.zeros_like(V), where=lengths > 0)
 
 
-def improved(A: Deflated, units: Units, chosen: Array, rounds: int) -> tuple[Array, Array, float, bool]:
-    """Return (chosen, v, v'Av, settled): a component on chosen units (mask) after up to ``rounds`` exchanges.
+def improved(A: Deflated, units: Units, chosen: Array, rounds: int) -> tuple[Array, Array, float, bool, int]:
+    """Return (chosen, v, v'Av, settled, made): a component on chosen units (mask) after up to ``rounds`` exchanges.
 
-    ``settled`` tells that no exchange helps.
+    ``settled`` tells that no exchange helps, ``made`` how many did.
     """
     p = len(A.diagonal)
     if not units.simple:
@@ -88,32 +88,44 @@ def improved(A: Deflated, units: Units, chosen: Array, rounds: int) -> tuple[Arr
     compiled = loops("cardinality_search") if small else None
     if compiled is not None:
         how = {"rounds": rounds, "helps": HELPS, "small": SMALL}
-        value, which, loadings, settled = compiled.improve(A.matrix, which, units.forced, **how)
+        value, which, loadings, settled, made = compiled.improve(A.matrix, which, units.forced, **how)
     else:
-        value, which, loadings, settled = exchanged(A, units, which, rounds)
+        value, which, loadings, settled, made = exchanged(A, units, which, rounds)
     mask, v = np.zeros(p, dtype=bool), np.zeros(p)
     mask[which], v[which] = True, loadings
-    return mask, v, value, settled
+    return mask, v, value, settled, made
 
 
-def exchanged(A: Deflated, units: Units, which: Array, rounds: int) -> tuple[float, Array, Array, bool]:
-    """Return (value, features, loadings, settled) after up to ``rounds`` exchanges: the twin of the compiled one."""
-    value, loadings, before = -np.inf, np.zeros(len(which)), which
+def exchanged(A: Deflated, units: Units, which: Array, rounds: int) -> tuple[float, Array, Array, bool, int]:
+    """Return (value, features, loadings, settled, made) after up to ``rounds`` exchanges: the compiled one's twin."""
+    value, loadings, before, G = -np.inf, np.zeros(len(which)), which, np.zeros((0, 0))
     for turn in range(rounds + 1):
-        G = A.rows(which)  # (k, p)
+        if turn == rounds and turn == 0:
+            values, vectors = _eigh(A.part(which, which))
+            return float(values[-1]), which, vectors[:, -1], False, 0
+        G = _rows(A, which, before, G)  # (k, p)
         values, vectors = _eigh(G[:, which])
         if not values[-1] > value:  # rounding: the exchange did not help
-            return value, before, loadings, True
+            return value, before, loadings, True, turn - 1
         value, loadings = float(values[-1]), vectors[:, -1]
         if turn == rounds:
             break
         reach = _reach(A, units, which, G, values, vectors)
         out, into = np.unravel_index(np.argmax(reach), reach.shape)
         if not np.isfinite(reach[out, into]):
-            return value, which, loadings, True
+            return value, which, loadings, True, turn
         before, which = which, which.copy()
         which[out] = into
-    return value, which, loadings, False
+    return value, which, loadings, False, rounds
+
+
+def _rows(A: Deflated, which: Array, before: Array, G: Array) -> Array:
+    """Return rows of A, of which those that are as before are at hand."""
+    if len(G) == 0 or A.matrix is not None:
+        return A.rows(which)
+    new = which != before
+    G[new] = A.rows(which[new])
+    return G
 
 
 def _reach(A: Deflated, units: Units, which: Array, G: Array, values: Array, vectors: Array) -> Array:
@@ -128,13 +140,13 @@ def _reach(A: Deflated, units: Units, which: Array, G: Array, values: Array, vec
         left = np.maximum(1 - v**2, 1e-300)
         without = (top * (1 - 2 * v**2) + v**2 * A.diagonal[which][:, None]) / left
         across = (a - v * G) ** 2 / left
-    reach = np.where(test > HELPS * abs(top), _two_dimensional(without, A.diagonal, across), -np.inf)
+    reach = np.where(test > HELPS * abs(top), two_dimensional(without, A.diagonal, across), -np.inf)
     reach[:, which] = -np.inf
     reach[units.forced[which]] = -np.inf
     return reach
 
 
-def _two_dimensional(a: Array, b: Array, c_squared: Array) -> Array:
+def two_dimensional(a: Array, b: Array, c_squared: Array) -> Array:
     """Return the larger eigenvalue of [[a, c], [c, b]]."""
     half = (a - b) / 2
     return a - half + np.sqrt(half**2 + c_squared)
@@ -147,17 +159,17 @@ def _eigh(B: Array) -> tuple[Array, Array]:
 # Groups, and loadings that may not be negative
 
 
-def _tried(A: Deflated, units: Units, chosen: Array, rounds: int) -> tuple[Array, Array, float, bool]:
+def _tried(A: Deflated, units: Units, chosen: Array, rounds: int) -> tuple[Array, Array, float, bool, int]:
     v, value = _best(A, units, chosen, None)
-    for _ in range(rounds):
+    for made in range(rounds):
         found = _helpful(A, units, chosen, v, value)
         if found is None:
             again, height = _best(A, units, chosen, None)  # from everywhere, not from v alone
             if height <= value + HELPS * abs(value):
-                return chosen, v, value, True
+                return chosen, v, value, True, made
             found = chosen, again, height
         chosen, v, value = found
-    return chosen, v, value, False
+    return chosen, v, value, False, rounds
 
 
 def _helpful(A: Deflated, units: Units, chosen: Array, v: Array, value: float) -> tuple[Array, Array, float] | None:
@@ -173,7 +185,7 @@ def _helpful(A: Deflated, units: Units, chosen: Array, v: Array, value: float) -
     heights = np.einsum("ij,ij->i", W, images)
     pull = np.maximum(images, 0.0) if units.nonnegative else images
     own = units.total(A.diagonal[None])[0] / units.total(np.ones((1, len(v))))[0]
-    reach = _two_dimensional(heights[:, None], own, units.total(pull**2))[:, free]
+    reach = two_dimensional(heights[:, None], own, units.total(pull**2))[:, free]
     for flat in np.argsort(-reach, axis=None, kind="stable")[:TRIED]:
         out, into = divmod(int(flat), len(free))
         mask = masks[out].copy()

@@ -120,14 +120,21 @@ def vectors(value: Value) -> Array:
 
 
 def krylov(
-    apply: Apply, value: Value, *, k: int, total: float, rough: Apply | None = None, growth: float = GROWTH
+    apply: Apply,
+    value: Value,
+    *,
+    k: int,
+    total: float,
+    rough: Apply | None = None,
+    growth: float = GROWTH,
+    columns: int = BASIS_COLUMNS,
 ) -> Iterator[State]:
     """Yield states that converge to the k leading eigenpairs of S, those that are locked included.
 
     ``total`` is the trace of S: the objective is what the k eigenvalues leave of it. ``rough`` is S V in single
     precision. A run that was started ``rough`` uses it until single precision has no more to give, and then begins
     again, in double precision, from the vectors found. ``growth`` is that of the basis between two looks at its values:
-    0 where a look costs little beside a product.
+    0 where a look costs little beside a product. It begins again from ``columns`` on, unless k asks for more.
 
     A value has "values" (k,), descending, "residuals" (k,), "next", the largest Ritz value beyond those, and `vectors`
     gives the vectors. What is locked does not count among them.
@@ -141,7 +148,7 @@ def krylov(
     roughly, iteration = bool(value["rough"]), int(value["iteration"])
     look, following = int(value["look"]), float(value["next"])  # basis size at which to look at Ritz values again
     room = len(Q) - locked.shape[1]
-    capacity = min(room, max(min(BASIS_COLUMNS, BASIS_BYTES // (8 * len(Q))), 6 * k))
+    capacity = min(room, max(min(columns, BASIS_BYTES // (8 * len(Q))), 6 * k))
     store, before, waiting = _Store(B, capacity, roughly), value["before"], 0
     while True:
         full = store.columns + Q.shape[1] > capacity and store.columns > 0

@@ -175,7 +175,10 @@ def leading_roughly(
 
     The residual that the iteration reckons is at most ``tol``, unless that takes more than some ``most`` products.
     """
-    value = settled(krylov.krylov(apply, krylov.start(size, k, rng), k=k, total=0.0), tol=tol, max_iter=most).value
+    begin = krylov.start(size, k, rng)
+    columns = min(krylov.BASIS_COLUMNS, (most + 1) * begin["block"].shape[1])  # there will be no more
+    steps = krylov.krylov(apply, begin, k=k, total=0.0, columns=columns)
+    value = settled(steps, tol=tol, max_iter=most).value
     return value["values"], krylov.vectors(value)
 
 

@@ -5,6 +5,7 @@ What they ask of a `Scatter`, and who does:
 =================  ============================================================================================
 ``apply``          S V: all
 ``combine``        W S[J], with a few rows of S: cardinality, regression
+``rows``           S[J], a few rows of S themselves: cardinality, regression
 ``part``           S[rows, columns]: proofs
 ``diagonal``       the variances: constrained, cardinality, proofs, dictionary
 ``images``         S Z, and the squares of the columns of X Z: pairs of rank one
@@ -14,9 +15,10 @@ What they ask of a `Scatter`, and who does:
 ``matrix, data``   S, or X, itself, if it is in memory: compiled searches, proofs
 =================  ============================================================================================
 
-There are three: a `Matrix` in memory; `Data` in memory; and `Passes` over data wherever they are. The last two know X
-as well: ``times`` is X V, ``transpose_times`` X'U, and ``T`` the same view of X', which is what the dictionary form
-asks. What components leave of S is a low-rank correction on top (`princomp.solvers.deflation`).
+There are four: a `Matrix` in memory; `Data` in memory; sparse rows in memory (`princomp.solvers.scatter_sparse`); and
+`Passes` over data wherever they are. All but the first know X as well: ``times`` is X V, ``transpose_times`` X'U, and
+``T`` the same view of X', which is what the dictionary form asks. What components leave of S is a low-rank correction
+on top (`princomp.solvers.deflation`).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from princomp._compiled import loops
 from princomp._threads import interruptible
 from princomp._typing import Array
 from princomp.data import Centered, budget, statistics
+from princomp.data.sparse import SparseRows
 from princomp.solvers.eigh import leading_eigenpairs, svd_of_projection
 from princomp.solvers.krylov import orthonormal
 from princomp.solvers.leading import leading_roughly
@@ -41,6 +44,9 @@ from princomp.solvers.leading import leading_roughly
 # with eight vectors at 3000 x 1000, as 11 at 6000 x 2000, and fits make more than that.
 MATRIX_SIDE = 4000
 COPIED = 0.25  # of free memory, at the most, for a dense copy of the data: with it, products need no pass over them
+# Up to this share of nonzeros products with sparse rows took less time than with dense ones: at .1 half of it, for one
+# vector and for 64, at 3000 x 2000 and 300 x 8000.
+SPARSE_CELLS = 0.2
 # With p up to so many times n, products with some rows and columns of S and SS are made in place of those with X: with
 # a fifth of them they are 4 times as fast, or more, five vectors at a time (n = 300 and 1000). To make S and SS takes
 # 0.6 s at 1000 x 3000, 3 s at 1000 x 6000.
@@ -75,6 +81,7 @@ class Scatter(ABC):
     matrix: Array | None = None  # S itself
     data: Array | None = None  # X itself, (n, p)
     effort: float = 1.0  # multiplications that a number of S takes
+    quicker: Factored | None = None  # X, where products with many features are quicker with it than with S in memory
     fast_parts: bool = False  # whether products with a few rows and columns of S, and of SS, are made with these alone
 
     @property
@@ -95,6 +102,10 @@ class Scatter(ABC):
         """Return W S[J], (m, p), for W (m, |J|)."""
         return self.apply(_padded(J, W.T, self.features)).T
 
+    def rows(self, J: Array) -> Array:
+        """Return S[J], (|J|, p)."""
+        return self.combine(J, np.eye(len(J)))
+
     def images(self, Z: Array, *others: Array, likely: Array | None = None) -> tuple[Array, Array]:
         """Return S Z, (p, m), and the squares of the columns of X Z, and of X D for each other D, (1 + others, m).
 
@@ -107,12 +118,12 @@ class Scatter(ABC):
 
     def part(self, rows: Array, columns: Array) -> Array:
         """Return S[rows, columns]."""
-        return self.combine(rows, np.eye(len(rows)))[:, columns]
+        return self.rows(rows)[:, columns]
 
     def restrict(self, J: Array, *, roughly: bool = False) -> Part:
         """Return the rows and columns J of S and SS: made by one pass if J is short, else by two for each product."""
         if len(J) <= ONE_PASS and 24.0 * self.features * len(J) <= SHARE * budget.available_bytes():
-            return Squares.of(self.combine(J, np.eye(len(J))), J)
+            return Squares.of(self.rows(J), J)
 
         def by_two_passes(B: Array) -> tuple[Array, Array]:
             once = self.combine(J, B.T).T
@@ -149,6 +160,9 @@ class Matrix(Scatter):
     def combine(self, J: Array, W: Array, *, roughly: bool = False) -> Array:
         return W @ np.take(self.S, J, axis=0)
 
+    def rows(self, J: Array) -> Array:
+        return np.take(self.S, J, axis=0)
+
     def part(self, rows: Array, columns: Array) -> Array:
         return self.S[np.ix_(rows, columns)]
 
@@ -182,6 +196,11 @@ class Factored(Scatter):
 
     def apply(self, V: Array, *, roughly: bool = False) -> Array:
         return self.transpose_times(self.times(V))
+
+    def leading_by_rows(self, K: Array, k: int) -> tuple[Array, Array]:
+        """Return eigenpairs of S by those of K = XX'; beyond the rank, eigenvalues are 0 and vectors arbitrary."""
+        _, U = leading_eigenpairs(K, min(k, len(K)))
+        return _complete(*svd_of_projection(self.transpose_times(U)), k, self.features)
 
 
 class Data(Factored):
@@ -232,6 +251,9 @@ class Data(Factored):
             return super().combine(J, W)
         return (np.take(self.X, J, axis=1) @ W.T).T @ self.X
 
+    def rows(self, J: Array) -> Array:
+        return np.take(self.X, J, axis=1).T @ self.X
+
     def part(self, rows: Array, columns: Array) -> Array:
         return self.X[:, rows].T @ self.X[:, columns]
 
@@ -252,12 +274,7 @@ class Data(Factored):
         return by_columns
 
     def leading(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return eigenpairs of S by those of K; beyond the rank, eigenvalues are 0 and vectors arbitrary."""
-        n, p = self.shape
-        if n >= p:
-            return super().leading(k, rng)
-        _, U = leading_eigenpairs(self.K, min(k, n))
-        return _complete(*svd_of_projection((U.T @ self.X).T), k, p)
+        return super().leading(k, rng) if self.shape[0] >= self.features else self.leading_by_rows(self.K, k)
 
     def among(self, J: Array) -> Data:
         return Data(self.X[:, J])
@@ -268,6 +285,7 @@ class Passes(Factored):
 
     def __init__(self, X: Centered) -> None:
         self.X, self.shape, self.features = X, X.shape, X.shape[1]
+        self.effort = float(self.shape[0])
 
     @cached_property
     def diagonal(self) -> Array:
@@ -383,10 +401,17 @@ def of_array(X: Array) -> Matrix | Data:
 
 
 def of_rows(X: Centered) -> Data | Passes:
-    """Return the view by X: in one array, if data are dense, may be copied here, and leave room; else by passes."""
-    n, p = X.shape
-    copied = X.rows.local and not X.rows.sparse and 8.0 * n * p <= COPIED * budget.available_bytes()
-    return Data(statistics.whole(X)) if copied else Passes(X)
+    """Return the view by X: of data that are here, in one array, if there is room; sparse, if they are; else by passes.
+
+    Sparse rows are an array where products with that are quicker, or digits need it.
+    """
+    from princomp.solvers.scatter_sparse import SparseData
+
+    (n, p), matrix = X.shape, X.rows.matrix if isinstance(X.rows, SparseRows) and not X.changes else None
+    sparse = X.rows.sparse if matrix is None else not X.dense_tiles and matrix.nnz <= SPARSE_CELLS * n * p
+    if X.rows.local and not sparse and 8.0 * n * p <= COPIED * budget.available_bytes():
+        return Data(statistics.whole(X))
+    return Passes(X) if matrix is None or X.dense_tiles else SparseData(X, matrix)
 
 
 def factor(S: Array) -> Data:

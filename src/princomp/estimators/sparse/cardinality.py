@@ -16,12 +16,14 @@ from princomp.data import statistics
 from princomp.estimators.sparse.certificate import SparseCertificate
 from princomp.estimators.sparse.penalised import counts, labels
 from princomp.estimators.sparse.problem import SparseFound, SparseProblem
-from princomp.result import Result, measured
+from princomp.result import Result, Status, measured
 from princomp.solvers import cardinality
 from princomp.solvers.exchange import Units
-from princomp.solvers.scatter import MATRIX_SIDE, Scatter
+from princomp.solvers.scatter import MATRIX_SIDE, Data, Scatter
+from princomp.solvers.scatter_sparse import SparseData
 
 MOST_SQUARE = 2000  # columns up to which X'X is made, even if X is smaller: searching is quicker with it
+WIDE = 4  # times as many columns as rows: then products of many features are made with X even so
 LEAST = float(np.finfo(np.float64).tiny)  # a bound below would have lost digits, and be none
 SAME = 1e-12  # of the variance: two components that differ by less are equally good
 MOST_ROWS = 1000  # up to which the eigenvalues of XX' are computed for a bound
@@ -51,7 +53,7 @@ def solve(problem: SparseProblem) -> SparseFound:
     V[allowed] = cardinality.components(result.value, k)
     heights, residuals = own_residuals(problem.images, V, given["deflation"])
     if result.status:  # all components are there
-        result = measured(result, float(residuals.max()))
+        result = _with_budget(measured(result, float(residuals.max())), k)
     certificate = _certificate(problem, result, heights, how_many, proofs)
     objective = float(problem.squares_as_given(result.objective))
     return SparseFound(V, {"V": V}, objective, replace(result, certificate=certificate))
@@ -131,10 +133,28 @@ def _scatter(problem: SparseProblem) -> tuple[Scatter, float]:
     largest = np.inf
     if p > min(n, MATRIX_SIDE) and n <= MOST_ROWS:
         largest = float(np.linalg.eigvalsh(statistics.row_gram(problem.rows))[-1]) * (1 + cardinality.RAISED)
-    return problem.squared if p <= MOST_SQUARE else problem.scatter, largest
+    if p > MOST_SQUARE:
+        return problem.scatter, largest
+    if WIDE * n <= p and problem.known is None and isinstance(problem.by_rows, Data | SparseData):
+        problem.squared.quicker = problem.by_rows
+    return problem.squared, largest
 
 
 # How good it is
+
+
+def _with_budget(result: Result, k: int) -> Result:
+    """Return the result, of which the status says where the search for the fewest features ended with its budget."""
+    cut = np.flatnonzero(result.value["cut"])
+    if not len(cut) or not result.status:
+        return result
+    which = "every component" if 1 < len(cut) == k else f"component {', '.join(map(str, cut))} (counted from 0)"
+    counts = ", ".join(str(count) for count in result.value["counts"][cut])
+    sentence = (
+        f"{result.status.sentence} In {which} the search for the fewest features ended with its budget, at {counts}: "
+        "that somewhat fewer keep as much is not ruled out."
+    )
+    return replace(result, status=Status(result.status.code, sentence))
 
 
 @dataclass
