@@ -16,6 +16,7 @@ from princomp.data import Centered, as_rows, statistics
 from princomp.estimators.robust import robpca, spherical
 from princomp.estimators.robust.distances import distances, orthogonal_limit, score_limit
 from princomp.estimators.robust.problem import open_problem
+from princomp.progress import Tell
 from princomp.result import run
 from princomp.solvers.robust import covariance, outlyingness, spatial_median, univariate
 from storages import NEEDS, STORAGES
@@ -33,7 +34,7 @@ def posed(X, k=None, seed=0, tol=1e-6, max_iter=1000, **parameters):
         parameters=given,
         rng=np.random.default_rng(seed),
         drive=partial(run, tol=tol, max_iter=max_iter),
-        tell=lambda state: None,
+        tell=Tell([]),
     )
 
 

@@ -23,6 +23,7 @@ COPY = 1e10  # bytes a second, into memory that is new
 SMALL = 300  # up to which some eigenvectors take as long as all
 PASS = 1e-4  # seconds of a pass over data in memory, beyond its work: "svd" and the eigenproblem of XX' make two more
 WIDE_PASSES = 50  # that XX' takes of data on workers: by pairs of blocks
+FETCHED = 500  # rows and columns up to which data on workers are fetched for "svd"; larger ones might not fit
 LITTLE = 0.1  # seconds that "svd", whose digits are all right, may take for all components
 FEW = 1 / 8  # of the smaller side: with more components "krylov" saves nothing
 
@@ -53,6 +54,8 @@ def choose_solver(
     }
     if k > FEW * min(n, p):
         del seconds["krylov"]
+    if pass_seconds and max(n, p) > FETCHED:
+        del seconds["svd"]
     if k == min(n, p) and seconds["svd"] <= LITTLE:
         return "svd"
     return min(seconds, key=lambda name: seconds[name])
@@ -74,9 +77,8 @@ def _eigh(n: int, p: int, k: int, density: float, single: bool) -> float:
     product = float(large) * small**2 / MATRIX / (SINGLE if single and n < p else 1.0)
     if density < 1:
         product = min(product, large * (density * small) ** 2 / SPARSE_GRAM + small**2 / MATRIX)
-    back = (
-        6.0 * n * p * k / MATRIX + 2 * PASS if n < p else 0.0
-    )  # vectors of X'X from those of XX', and a pass that measures them
+    # Vectors of X'X are made from those of XX', and measured by a pass.
+    back = 6.0 * n * p * k / MATRIX + 2 * PASS if n < p else 0.0
     return product + solve + small**3 / 3.0 / MATRIX + back
 
 

@@ -12,7 +12,7 @@ from princomp import certificates
 from princomp._typing import Array
 from princomp.data import Centered, Rows, budget, statistics
 from princomp.data.signature import Signature, require_unchanged
-from princomp.estimators.costs import choose_solver
+from princomp.estimators.costs import FETCHED, choose_solver
 from princomp.estimators.covariance import Covariance
 from princomp.estimators.spectrum import Spectrum
 from princomp.estimators.standardise import SAFE_IN_SINGLE, standardise
@@ -22,7 +22,6 @@ from princomp.result import Certificate, Result, measured, run
 from princomp.solvers import eigh, leading, optimize, svd
 from princomp.solvers.signs import signs
 
-SMALL_SIDE = 500  # rows up to which data on workers are fetched for a singular value decomposition
 # What products of tiles in single precision, added up in double, may be off by: in units of its eps, beside so many
 # times the error that was measured. That is at least 1.7 times the largest error of an eigenvalue seen (noise, spikes,
 # heavy tails, giant columns, counts, sorted columns, offsets; 500 x 10 to 100,000 x 20 and 3000 x 1000).
@@ -77,7 +76,7 @@ def decompose(
     """
     n, p = rows.shape
     in_scatter = solver == "eigh" and n >= p
-    if (n < p and solver in ("eigh", "svd")) or (solver == "svd" and n <= SMALL_SIDE):
+    if (n < p and solver in ("eigh", "svd")) or (solver == "svd" and n <= FETCHED):
         rows = statistics.here(rows)  # pairs of rows take many passes, and data for "svd" are sent as soon as sums are
     if in_scatter:
         budget.require(24.0 * p * p, f"The {p} x {p} matrix X'X", 'Use solver="krylov".')
