@@ -459,9 +459,9 @@ def test_a_solver_that_lies_is_found_out(method, monkeypatch):
 @pytest.mark.parametrize("solver", ["block", "amanpg", "one-shot"])
 def test_a_regression_that_lies_is_found_out(solver, monkeypatch):
     monkeypatch.setitem(regression.SOLVERS, solver, liar(regression.SOLVERS[solver]))
+    # Of weights that differ no start leads to the answer within a state.
+    how = {"alpha_share": np.linspace(0.1, 0.15, K), "solver": solver, "random_state": 0, "tol": 1e-9}
     with pytest.warns(ConvergenceWarning, match="above tol"):
-        # Of weights that differ no start leads to the answer within a state.
-        how = {"alpha_share": np.linspace(0.1, 0.15, K), "solver": solver, "random_state": 0, "tol": 1e-9}
         sparse = SparsePCA(K, formulation="regression", **how).fit(table())
     assert_found_out(sparse)
 
