@@ -47,7 +47,7 @@ class ProbabilisticPCAMixture(CellDensity):
         Dimension k of each cluster's subspace.
     n_clusters : int, default 2
         Number of clusters.
-    n_init : int, default 5
+    n_init : int, default 10
         Starts, by turns of clusters around points (k-means) and around subspaces, which finds clusters that cross (of
         more than half of the dimensions every fourth). All make a few steps, the better half some more, and the best
         one goes on to the end.
@@ -123,7 +123,7 @@ class ProbabilisticPCAMixture(CellDensity):
         n_components: int = 1,
         *,
         n_clusters: int = 2,
-        n_init: int = 5,
+        n_init: int = 10,
         tol: float = 1e-6,
         max_iter: int = 1000,
         random_state: Any = None,
